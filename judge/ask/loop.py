@@ -163,7 +163,13 @@ class Loop:
             firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
             picked = set(itertools.chain.from_iterable(one.numbers for one in firsts))
             queue = TaskQueue(self._questions, self._wanted, self._recall(picked))
-            asked = OpenQuestions(self._questions, self.calls, self._wanted, queue, self._settle)
+            asked = OpenQuestions(
+                questions=self._questions,
+                calls=self.calls,
+                wanted=self._wanted,
+                queue=queue,
+                settle=self._settle,
+            )
             if queue and self._model.room is not None:
                 endpoint.add_room(self._model.room)
             for one in firsts:

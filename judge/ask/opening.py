@@ -36,9 +36,9 @@ def groundedness_judge() -> str:
 
 
 def default_models() -> tuple[str, ...]:
-    """Who judges where the user names nobody: JUDGE_MODEL, else a judge of groundedness and a model for the rest."""
-    named = os.environ.get("JUDGE_MODEL")
-    return (named,) if named else (groundedness_judge(), DEFAULT_MODEL)
+    """The judges when none is named: that of JUDGE_MODEL, else one of groundedness and a model for the rest."""
+    model = os.environ.get("JUDGE_MODEL")
+    return (model,) if model else (groundedness_judge(), DEFAULT_MODEL)
 
 
 def grades_support(name: str | Model) -> bool:
@@ -47,11 +47,17 @@ def grades_support(name: str | Model) -> bool:
     return facts.checker or facts.baseline
 
 
-def shared_out(names: Sequence[str | Model], criteria: Sequence[Criterion]) -> dict[str, str | Model]:
-    """Criterion to the one of two judges that judges it; ours is spared a prompt that it cannot be asked."""
+def judge_of_each(names: Sequence[str | Model], criteria: Sequence[Criterion]) -> dict[str, str | Model]:
+    """Criterion to the one of two judges that judges it: groundedness to the one that takes nothing else.
+
+    The default judge of groundedness is spared a prompt that it cannot be asked.
+    """
     first, rest = sorted(names, key=grades_support, reverse=True)
-    own = {one.name for one in criteria if first != groundedness_judge() or takes(groundedness_judge(), one)}
-    return {one.name: first if one.name == "groundedness" and one.name in own else rest for one in criteria}
+    judges = {criterion.name: rest for criterion in criteria}
+    for criterion in criteria:
+        if criterion.name == "groundedness" and (first != groundedness_judge() or takes(str(first), criterion)):
+            judges[criterion.name] = first
+    return judges
 
 
 def open_judge(
@@ -69,19 +75,20 @@ def open_judge(
     all. A UsageError if a model cannot be asked these criteria, there is a budget and its price is unknown, or a price
     is given for no model.
     """
-    called = [options_beside(name, options) if parts else options for name in names]
-    if options.base_url is not None and all(own.base_url is None for own in called):
+    options_of_each = [options_beside(name, options) if parts else options for name in names]
+    if options.base_url is not None and all(own.base_url is None for own in options_of_each):
         raise UsageError("--base-url is for judges that run elsewhere; --model names one")
-    if options.reasoning_effort is not None and all(own.reasoning_effort is None for own in called):
+    if options.reasoning_effort is not None and all(own.reasoning_effort is None for own in options_of_each):
         raise UsageError("--reasoning-effort is for chat models at a provider or server; --model names one")
     models = []
-    for name, own in zip(names, called, strict=True):
-        asked = [one for one in criteria if not parts or parts[one.name] == name]
+    for name, own in zip(names, options_of_each, strict=True):
+        asked = [criterion for criterion in criteria if not parts or parts[criterion.name] == name]
         models.append(open_one(name, own, asked, settings, keys=keys))
     check_prices([*map(str, names)], models, settings)
     titles = {str(name): model.name for name, model in zip(names, models, strict=True)}
-    by = {criterion: titles[str(name)] for criterion, name in (parts or {}).items()}
-    return Judge(sorted(models, key=lambda model: natural_key(model.name)), options, settings, parts=by)
+    judges = {criterion: titles[str(name)] for criterion, name in (parts or {}).items()}
+    models.sort(key=lambda model: natural_key(model.name))
+    return Judge(models, options, settings, parts=judges)
 
 
 def open_one(

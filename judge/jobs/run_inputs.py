@@ -206,7 +206,7 @@ class RunInputs:
 def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
     names = plan.judges
-    parts = opening.shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
+    parts = opening.judge_of_each(names, criteria) if plan.jury is None and len(names) == 2 else {}
     used = tuple(dict.fromkeys(parts.values())) or names
     if plan.model and len(used) < len(names):
         raise UsageError(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ def read_pool(
             bad("$.key", f"the key {line.key} does not belong to this id and text")
         key = line.id if line.key == line.id else line.key
         by_key[key] = Passage(line.id, line.contents, line.source)
-    known = {key: key for key in by_key}
+    strings = {key: key for key in by_key}
     by_id: dict[str, PooledResponse] = {}
     distinct: dict[Distinct, str] = {}
     for response, bad in _rows(responses, PooledResponse, f"{name}/pool.jsonl", problems):
@@ -109,26 +109,12 @@ def read_pool(
             bad("$.response_id", f"{response_id} is on an earlier line too")
         if response.unit != next(iter(by_id.values()), response).unit:
             bad("$.unit", f"{response_id} is one {response.unit}, the first line is not")
-        _share(response, known)
+        _share(response, strings)
         same = distinct.setdefault(distinct_key(response), response_id)
         if same != response_id:
             bad("$", f"{response_id} has the turn, the text and the passages of {same}")
         by_id[response_id] = response
-    for pair in by_id.values():
-        if pair.unit != "pair":
-            continue
-        if distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct:
-            message = f"no line has the pair {pair.response_id} in the other order"
-            problems.append(
-                Problem(
-                    code="pool_damaged",
-                    severity="error",
-                    file=f"{name}/pool.jsonl",
-                    turn_id=pair.turn_id,
-                    path="$",
-                    message=message,
-                )
-            )
+    problems += _single_orders(by_id.values(), distinct, f"{name}/pool.jsonl")
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
     pooled_runs = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
     by_turn: dict[str, PooledTurn] = {}
@@ -145,14 +131,28 @@ def read_pool(
     )
 
 
-def _share(response: PooledResponse, known: dict[str, str]) -> None:
-    """Hold the strings of a response that are `known` already once; it was just read, and nobody else has it yet."""
-    force_setattr(response, "turn_id", known.setdefault(response.turn_id, response.turn_id))
-    force_setattr(response, "topic_id", known.setdefault(response.topic_id, response.topic_id))
-    force_setattr(response, "passages", tuple(known.setdefault(key, key) for key in response.passages))
+def _single_orders(responses: Iterable[PooledResponse], distinct: Container[Distinct], file: str) -> Iterator[Problem]:
+    """The pairs that are there in one order only."""
+    for pair in responses:
+        if pair.unit == "pair" and distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct:
+            yield Problem(
+                code="pool_damaged",
+                severity="error",
+                file=file,
+                turn_id=pair.turn_id,
+                path="$",
+                message=f"no line has the pair {pair.response_id} in the other order",
+            )
+
+
+def _share(response: PooledResponse, strings: dict[str, str]) -> None:
+    """Hold the strings of a response that were read already once; it was just read, and nobody else has it yet."""
+    force_setattr(response, "turn_id", strings.setdefault(response.turn_id, response.turn_id))
+    force_setattr(response, "topic_id", strings.setdefault(response.topic_id, response.topic_id))
+    force_setattr(response, "passages", tuple(strings.setdefault(key, key) for key in response.passages))
     digest = response.runs[0].text_sha256 if response.runs else ""
     for entry in response.runs:
-        force_setattr(entry, "run_id", known.setdefault(entry.run_id, entry.run_id))
+        force_setattr(entry, "run_id", strings.setdefault(entry.run_id, entry.run_id))
         if entry.text_sha256 == digest:
             force_setattr(entry, "text_sha256", digest)
 
@@ -174,7 +174,7 @@ def _damaged(problems: list[Problem], file: str, number: int, path: str, message
 
 def _read_excluded(content: Lines, file: str, problems: list[Problem]) -> Iterator[Exclusion]:
     header = "\t".join(EXCLUDED_COLUMNS)
-    known: dict[str, str] = {}
+    strings: dict[str, str] = {}
     for number, stored in _numbered(content, file):
         line = stored.decode(errors="replace")
         if number == 1:
@@ -183,7 +183,7 @@ def _read_excluded(content: Lines, file: str, problems: list[Problem]) -> Iterat
             continue
         fields = [unescape(field) for field in line.split("\t")]
         if len(fields) == 5 and re.fullmatch("(-?[0-9]{1,18})?", fields[2]):
-            run_id, turn_id, rank, reason, detail = (known.setdefault(field, field) for field in fields)
+            run_id, turn_id, rank, reason, detail = (strings.setdefault(field, field) for field in fields)
             yield Exclusion(
                 run_id=run_id, turn_id=turn_id, rank=int(rank) if rank else None, reason=reason, detail=detail
             )

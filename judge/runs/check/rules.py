@@ -177,25 +177,26 @@ class RunCheck:
             self.log.turn_id = turn_id
             self.log.add("missing_turn", self.rules.turns, "the topics have this turn, the run has not")
 
-    def conversation(self) -> None:
-        """Report turns in which the user said nothing, and turns that lack one before them."""
-        numbers: dict[str, dict[int, int]] = {}
-        for i, turn in enumerate(self.run.turns):
-            self.at(i)
-            if turn.responses and not (turn.utterance or "").strip():
-                path = f"{self.places[i].responses[0].path}.user_utterance"
-                self.add("empty_utterance", path, "the user said nothing, so a judge sees no utterance")
-            digits = turn.turn_id.rpartition("_")[2]
-            if usable_turn_id(turn.turn_id) and digits.isdecimal() and len(digits) <= _LONGEST:
-                numbers.setdefault(topic_of(turn.turn_id), {}).setdefault(int(digits), i)
-        # The documentation of 2025 counts turns from 0, the program of 2026 from 1.
-        start = 0 if any(0 in of_topic for of_topic in numbers.values()) else 1
-        for topic_id in sorted(numbers, key=natural_key):
-            for number, i in sorted(numbers[topic_id].items()):
-                if number > start and number - 1 not in numbers[topic_id]:
-                    self.at(i)
-                    message = f"the run has no turn {topic_id}_{number - 1}, so the context of this turn has a gap"
-                    self.add("missing_exchange", self.places[i].path + self.rules.turn_id, message)
+
+def check_conversation(check: RunCheck) -> None:
+    """Report turns in which the user said nothing, and turns that lack one before them."""
+    numbers: dict[str, dict[int, int]] = {}
+    for i, turn in enumerate(check.run.turns):
+        check.at(i)
+        if turn.responses and not (turn.utterance or "").strip():
+            path = f"{check.places[i].responses[0].path}.user_utterance"
+            check.add("empty_utterance", path, "the user said nothing, so a judge sees no utterance")
+        digits = turn.turn_id.rpartition("_")[2]
+        if usable_turn_id(turn.turn_id) and digits.isdecimal() and len(digits) <= _LONGEST:
+            numbers.setdefault(topic_of(turn.turn_id), {}).setdefault(int(digits), i)
+    # The documentation of 2025 counts turns from 0, the program of 2026 from 1.
+    start = 0 if any(0 in of_topic for of_topic in numbers.values()) else 1
+    for topic_id in sorted(numbers, key=natural_key):
+        for number, i in sorted(numbers[topic_id].items()):
+            if number > start and number - 1 not in numbers[topic_id]:
+                check.at(i)
+                message = f"the run has no turn {topic_id}_{number - 1}, so the context of this turn has a gap"
+                check.add("missing_exchange", check.places[i].path + check.rules.turn_id, message)
 
 
 def below(path: str, field: str) -> str:

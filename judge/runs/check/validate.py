@@ -17,7 +17,7 @@ from judge.records import Problem
 from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.problems import FileReport, file_report, token_summary
 from judge.runs.check.responses import CollectionHashes, ResponseCheck
-from judge.runs.check.rules import RunCheck, detail_of, rank_of
+from judge.runs.check.rules import RunCheck, check_conversation, detail_of, rank_of
 from judge.runs.check.year import Trace, trace_of
 from judge.runs.document import file_name
 from judge.runs.formats import read_run, rules_of
@@ -90,7 +90,7 @@ def validate_run(
     if profile is not None and profile.check is not None:
         profile.check(check, turns)
     if check.rules.own_turns:
-        check.conversation()
+        check_conversation(check)
     if turns is not None and check.rules.all_turns:
         check.missing_turns(turns)
     return _result(check, tuple(sorted(unchecked)), trace)
