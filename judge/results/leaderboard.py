@@ -54,7 +54,7 @@ rank: by the bound. mean: over the graded turns alone; of a measure of citations
 which count 0 and are not in n. bound: over all turns that the run had to answer, with the worst
 grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
 is no run's doing count as the run's other responses do on average: those left out of a trial, those for which the
-budget was spent, and those on which the provider failed for every run.
+budget was spent, and those on which the provider failed, or the server cut the prompt, for every run.
 
 n/turns: the graded turns of those that the run had to answer. coverage: the share of them with
 a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
@@ -63,8 +63,8 @@ positive: the share of the graded turns with a positive grade. all turns: the tu
 turns of the qrels, which is what `trec_eval -c` makes of the published qrels and response runs.
 
 no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`), for a reason
-that may lie in the response; *harness*, the provider failed or the budget was spent; *not asked*, the response was left
-out of a trial (`--limit`); *unanswered*, """
+that may lie in the response; *harness*, the provider failed, the server cut the prompt or the budget was spent;
+*not asked*, the response was left out of a trial (`--limit`); *unanswered*, """
 _UNANSWERED: dict[JudgedUnit, str] = {
     "response": """there is no response, or the one that the run ranks first is excluded
 (`excluded.tsv`). A response ranked lower never takes its place.

@@ -24,10 +24,11 @@ FLAGS: dict[RowFlag, str] = {
     "interval is Clopper and Pearson's",
     "MISSING": "turns without a grade count against the run in its bound and its rank",
     "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
-    "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
+    "HARNESS": "the provider failed, the server cut a prompt or the budget was spent; the same command asks again, and "
+    "ranks may change",
     "TRIAL": "only a part of its responses was asked about",
-    "SHORT": "less than two thirds of the turns that two or more other runs have in the same topics; the turns that it "
-    "lacks of the shortest conversation without such a lack count as unanswered",
+    "SHORT": "less than two thirds of the turns that others have in the same topics; where two or more others reached "
+    "a topic, the turns that it lacks of the shortest conversation without such a lack count as unanswered",
     "OWNTEXT": "grades rest on passage texts that the run brought itself and nobody compared with the collection; "
     "--passages shows the collection's own",
     "RECITES": f"responses share {COPIED_RUN} words in a row with the judge's prompt that no passage of theirs has",
@@ -197,7 +198,7 @@ class LeaderboardRow(Record, frozen=True, omit_defaults=True):
     missing: int
     """Turns on which the judge was asked and failed."""
     harness: int
-    """Turns of these on which the provider failed or the budget was spent."""
+    """Turns of these on which the provider failed, the server cut the prompt or the budget was spent."""
     not_asked: int
     """Turns left out of a trial of part of the pool."""
     unanswered: int

@@ -236,11 +236,11 @@ def run_turns(
 ) -> tuple[RunTurns, ...]:
     """The turns of every run under a criterion, in natural order of run id; runs without turns are left out.
 
-    The lack of a grade counts against a run that did not answer, or whose response the judge could not grade: it may be
-    the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if the
-    provider failed on every response of the turn that it was asked about. Where it failed on some only, those may have
-    caused it. `without_missing` has what counts against a run that is compared with others. A ValueError if a response
-    has two judgments under the criterion.
+    The lack of a grade counts against a run that did not answer, or whose response the judge could not grade: it may
+    be the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if
+    the provider failed, or cut the prompt, on every response of the turn that it was asked about. Where it did so on
+    some only, those may have caused it. `without_missing` has what counts against a run that is compared with others.
+    A ValueError if a response has two judgments under the criterion.
     """
     of_prompt = _outcomes(results, criterion.of if isinstance(criterion, Measure) else criterion)
     return _run_turns(pool, of_prompt, criterion, expected)

@@ -6,6 +6,7 @@ import pytest
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledRun
 from judge.records import Passage
+from judge.report.sections import FLAGS
 from judge.results.details import TOPICS
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
@@ -233,3 +234,18 @@ def test_interactive_runs_are_compared_on_topics_and_with_no_other_run():
 def test_qrels_name_the_turn_of_the_conversation():
     text = qrels_text([judgment(response, grade) for response, grade in GULL], criterion())
     assert text == "1_1~aa 0 R0 3\n1_2~ab 0 R1 2\n1_3~ac 0 R2 1\n2_1~ad 0 R3 0\n"
+
+
+def test_the_legend_of_a_short_run_is_true_with_one_other_run() -> None:
+    """With 1 turn a topic against 6 it is flagged, and as no two others reached a topic, nothing counts against it."""
+    ann = talk("ann", 3, 1, 1, 1)
+    bob = talk("bob", 2, 6, 6, 6)
+    runs = {"ann": tuple(of.turn_id for of, _ in ann), "bob": tuple(of.turn_id for of, _ in bob)}
+    rows = board(runs, [*ann, *bob])
+    assert (rows["ann"].flags, rows["ann"].unanswered, rows["ann"].bound) == (("SHORT",), 0, 3.0)
+    text = leaderboard_markdown(list(rows.values()), "", [criterion()], ())
+    said = (
+        "SHORT: less than two thirds of the turns that others have in the same topics; where two or more others reached"
+    )
+    assert said in text
+    assert "where two or more reached a topic" in FLAGS["SHORT"]

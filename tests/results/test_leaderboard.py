@@ -456,7 +456,8 @@ def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
     )
     assert notes.endswith(
         "\nMISSING: turns without a grade count against the run in its bound and its rank.\n"
-        "\nHARNESS: the provider failed or the budget was spent; the same command asks again, and ranks may change.\n"
+        "\nHARNESS: the provider failed, the server cut a prompt or the budget was spent; the same command asks again, "
+        "and ranks may change.\n"
     )
     assert "from 3 topics on" in notes
     assert "`9-1` and `9-2`, two personas of one theme, count as two topics" in notes

@@ -30,9 +30,10 @@ FLAGS: dict[RowFlag, str] = {
     "DEGENERATE": "its grades do not vary",
     "MISSING": "turns without a grade count against it",
     "UNREACHED": "topics that it never reached count against it",
-    "HARNESS": "the provider failed or the budget was spent",
+    "HARNESS": "the provider failed, the server cut a prompt or the budget was spent",
     "TRIAL": "only a part was judged",
-    "SHORT": "far fewer turns than other runs in the same topics; those that it lacks count against it",
+    "SHORT": "far fewer turns than others in the same topics; where two or more reached a topic, those that it lacks "
+    "count against it",
     "OWNTEXT": "judged by passage texts that it brought itself",
     "RECITES": "some of its responses have words of the judge's prompt",
     "FEWGOLD": "few gold grades",
