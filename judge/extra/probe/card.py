@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from judge.calibrate.certified import Expects, ProbeWord
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.draw import interval_plot
 from judge.io.installed import has_extra
-from judge.io.table import RecordColumns, Table, fields, records_table, records_tsv
+from judge.io.table import RecordColumns, Table, fields, records_table, tsv
 from judge.io.text import count, decimals, prose
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
@@ -248,25 +248,12 @@ class ProbeCard(Record, frozen=True):
     judges: tuple[ProbedJudge, ...]
 
 
-def _of_row(columns: RecordColumns) -> RecordColumns:
-    """Columns of a row, for lines of a judge and its row."""
-
-    def of_line(cell: Callable[[Any], object]) -> Callable[[Any], object]:
-        return lambda line: cell(line[1])
-
-    return {name: of_line(cell) for name, cell in columns.items()}
-
-
 COLUMNS: RecordColumns = {
-    "prompt": lambda line: line[0].prompt,
-    "judge": lambda line: line[0].judge,
-    **_of_row(fields("kind probe expects items inapplicable ungraded no_room missing n=shift.n topics=shift.topics")),
-    **_of_row(
-        fields(" ".join(f"{name}={name}.value {name}_low={name}.low {name}_high={name}.high" for name in MEASURES))
-    ),
-    **_of_row(fields("word reason=measure.reason")),
+    **fields("kind probe expects items inapplicable ungraded no_room missing n=shift.n topics=shift.topics"),
+    **fields(" ".join(f"{name}={name}.value {name}_low={name}.low {name}_high={name}.high" for name in MEASURES)),
+    **fields("word reason=measure.reason"),
 }
-"""A line for each judge and its row."""
+"""The columns of `probe.tsv` after prompt and judge."""
 
 
 def probe_tsv(card: ProbeCard) -> bytes:
@@ -274,8 +261,8 @@ def probe_tsv(card: ProbeCard) -> bytes:
     lines = []
     for judge in card.judges:
         for row in judge.rows:
-            lines.append((judge, row))
-    return records_tsv(COLUMNS, lines).encode()
+            lines.append((judge.prompt, judge.judge, *(cell(row) for cell in COLUMNS.values())))
+    return tsv(("prompt", "judge", *COLUMNS), lines).encode()
 
 
 def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
