@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,15 @@ from judge.io.ids import natural_key
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.alternative import alternative_annotator
-from judge.stats.discrimination import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
+from judge.stats.discrimination import (
+    EXPECTED,
+    PROBABILITY,
+    Expected,
+    Forecasts,
+    ProbabilityStatistic,
+    brier_of_shares,
+    midranks,
+)
 from judge.stats.means import mean_interval, slope_interval, welch
 from judge.stats.ranking import split_half, system_agreement
 from judge.stats.raters import compare_raters
@@ -99,11 +107,11 @@ def _of_expected(panel: Panel, column: JudgeColumn, both: NDArray[np.bool_]) -> 
     """The statistics of EXPECTED, unweighted; undefined unless every graded item has an expected grade."""
     n = int(both.sum())
     T = len(set(panel.topic[both].tolist()))
-    known = int((both & ~np.isnan(column.expected)).sum())
-    if known < n or not n:
-        reason = (
-            f"label probabilities for only {known} of {n} grades" if known else "the judge gives no label probabilities"
-        )
+    with_expected = int((both & ~np.isnan(column.expected)).sum())
+    if with_expected < n or not n:
+        reason = "the judge gives no label probabilities"
+        if with_expected:
+            reason = f"label probabilities for only {with_expected} of {n} grades"
         return dict.fromkeys(EXPECTED, Estimate(value=None, low=None, high=None, n=n, topics=T, reason=reason))
     expected = column.expected[both]
     human = panel.human[both]
@@ -126,11 +134,11 @@ def unweighted(
 
 
 def _unweighted(row: ProbabilityStatistic, items: Expected | Forecasts, topics: NDArray[Any], panel: Panel) -> Estimate:
-    found = jackknife_interval(lambda kept: row.formula(items.within(kept)), topics, bounds=row.bounds)
-    if row.by_chance and found.low is not None:
-        found = replace(found, low=max(found.low - row.by_chance(items), row.bounds[0]))
-    reasons = found.reason, UNWEIGHTED if panel.weighted else None
-    return replace(found, reason="; ".join(filter(None, reasons)) or None)
+    estimate = jackknife_interval(lambda kept: row.formula(items.within(kept)), topics, bounds=row.bounds)
+    if row.by_chance and estimate.low is not None:
+        estimate = replace(estimate, low=max(estimate.low - row.by_chance(items), row.bounds[0]))
+    reasons = (estimate.reason, UNWEIGHTED if panel.weighted else None)
+    return replace(estimate, reason="; ".join(filter(None, reasons)) or None)
 
 
 def _test_retest(panel: Panel, column: JudgeColumn, mask: NDArray[np.bool_], seed: int) -> Estimate | None:
@@ -170,9 +178,11 @@ def slopes(panel: Panel, columns: Iterable[JudgeColumn], split: Split) -> tuple[
         both = within & (column.codes >= 0)
         gap = _gap(panel, column)
         for what, x, has in measured:
-            if (known := both & has).any():
-                xs, ys = (np.outer(orders, of[known]).ravel() for of in (x, gap))
-                slope = slope_interval(xs, ys, np.tile(panel.topic[known], len(orders)))
+            measured_items = both & has
+            if measured_items.any():
+                xs = np.outer(orders, x[measured_items]).ravel()
+                ys = np.outer(orders, gap[measured_items]).ravel()
+                slope = slope_interval(xs, ys, np.tile(panel.topic[measured_items], len(orders)))
                 slope = replace(slope, n=slope.n // len(orders))
                 rows.append(
                     findings.Slope(judge=column.name, criterion=panel.criterion, split=split, what=what, slope=slope)
@@ -198,9 +208,18 @@ def families(
     for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
         own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
         others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
-        is_self = family == family_of.get(column.judge)
-        about = column.name, panel.criterion, split, family, is_self
-        rows.append(findings.FamilyContrast(*about, len(own), float(own.mean()), welch(own, others)))
+        rows.append(
+            findings.FamilyContrast(
+                judge=column.name,
+                criterion=panel.criterion,
+                split=split,
+                family=family,
+                is_self=family == family_of.get(column.judge),
+                runs=len(own),
+                mean=float(own.mean()),
+                contrast=welch(own, others),
+            )
+        )
     return tuple(rows)
 
 
@@ -225,7 +244,17 @@ def calibration_map(panel: Panel, column: JudgeColumn, split: Split) -> tuple[fi
         shrunken = (float(cell.sum()) + MAP_WEIGHT * float(line[i])) / (len(cell) + MAP_WEIGHT)
         mean = float(cell.mean()) if len(cell) else None
         rows.append(
-            findings.CalibrationMapRow(*_key(panel, column, split), grade, len(cell), mean, shrunken, MAP_WEIGHT)
+            findings.CalibrationMapRow(
+                judge=column.judge,
+                prompt=column.prompt,
+                criterion=panel.criterion,
+                split=split,
+                grade=grade,
+                n=len(cell),
+                mean=mean,
+                shrunken=shrunken,
+                weight=MAP_WEIGHT,
+            )
         )
     return tuple(rows)
 
@@ -238,8 +267,14 @@ def probabilities(panel: Panel, column: JudgeColumn, split: Split) -> findings.P
         return None
     items = Forecasts(p, column.codes[both], panel.human[both])
     topics = panel.topic[both]
-    statistics = unweighted(PROBABILITY, items, topics, panel)
-    return findings.ProbabilityRow(*_key(panel, column, split), statistics, float(brier_of_shares(items)))
+    return findings.ProbabilityRow(
+        judge=column.judge,
+        prompt=column.prompt,
+        criterion=panel.criterion,
+        split=split,
+        statistics=unweighted(PROBABILITY, items, topics, panel),
+        brier_of_shares=float(brier_of_shares(items)),
+    )
 
 
 def systems(
@@ -253,7 +288,8 @@ def systems(
     g = np.array(panel.grades, dtype=np.float64)
     counts = _sums(panel, sides, *np.ones((2, len(panel.items))))
     ends = g[0] + g[-1]
-    human, judge = (_sums(panel, sides, grade, ends - grade) for grade in (panel.mean, g[column.codes]))
+    human = _sums(panel, sides, panel.mean, ends - panel.mean)
+    judge = _sums(panel, sides, g[column.codes], ends - g[column.codes])
     statistics = system_agreement(
         human,
         counts,
@@ -266,7 +302,15 @@ def systems(
     halves = split_half(
         human, counts, judge, counts, np.random.default_rng(seed), higher_is_better=panel.higher_is_better
     )
-    return findings.SystemAgreement(*_key(panel, column, split), len(sides), statistics, halves)
+    return findings.SystemAgreement(
+        judge=column.judge,
+        prompt=column.prompt,
+        criterion=panel.criterion,
+        split=split,
+        runs=len(sides),
+        statistics=statistics,
+        halves=halves,
+    )
 
 
 PREFERENCE = {
@@ -295,40 +339,49 @@ def preference(panel: Panel, column: JudgeColumn, split: Split) -> findings.Pref
     # Assessors who tie on both sides of the middle alike prefer none.
     human = np.sign((2 * (panel.shares @ places) - len(places) + 1).round(9)).astype(np.int64) * sign
     judge = ahead[column.codes]
-    given = mask & (column.codes >= 0)
+    graded = mask & (column.codes >= 0)
     flipped = mask & np.array([reason == "flipped" for reason in column.reasons])
-    both = np.flatnonzero(given & (human != 0) & (judge != 0))
+    both = np.flatnonzero(graded & (human != 0) & (judge != 0))
     gaps = _gaps(panel, human, mask)[both]
-    # Twice the mean place of equal gaps, so that they are in one third.
-    third = 3 * sum(np.searchsorted(np.sort(gaps), gaps, side) for side in ("left", "right")) // (2 * max(len(both), 1))
+    # Equal gaps share a rank, so that they are in one third.
+    third = np.floor(3 * (midranks(gaps) - 0.5) / max(len(both), 1))
 
-    def share(of: NDArray[np.bool_], among: NDArray[Any]) -> Estimate:
-        return mean_interval(of[among].tolist(), topics[among].tolist(), bounds=(0, 1), what="such verdicts")
+    def share(which: NDArray[np.bool_], among: NDArray[Any]) -> Estimate:
+        return mean_interval(which[among].tolist(), topics[among].tolist(), bounds=(0, 1), what="such verdicts")
 
-    found = {
+    statistics = {
         "accuracy": share(judge == human, both),
-        **{name: share(judge == human, both[third == place]) for place, name in enumerate(("near", "middle", "far"))},
-        "decisive": share(judge != 0, given),
+        "near": share(judge == human, both[third == 0]),
+        "middle": share(judge == human, both[third == 1]),
+        "far": share(judge == human, both[third == 2]),
+        "decisive": share(judge != 0, graded),
         "decisive_human": share(human != 0, mask),
-        "flipped": share(flipped, given | flipped),
+        "flipped": share(flipped, graded | flipped),
         "first_human": share(human > 0, mask & (human != 0)),
-        "first_place": column.origin and column.origin.first_place,
     }
-    return findings.PreferenceRow(*_key(panel, column, split), {name: of for name, of in found.items() if of})
+    if column.origin and column.origin.first_place:
+        statistics["first_place"] = column.origin.first_place
+    return findings.PreferenceRow(
+        judge=column.judge, prompt=column.prompt, criterion=panel.criterion, split=split, statistics=statistics
+    )
 
 
 def _gaps(panel: Panel, human: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """How far the runs of each pair are apart (N,), by how often assessors prefer them (N,) in the pairs of a mask."""
     won: dict[str, list[float]] = defaultdict(list)
-    for item, said, inside in zip(panel.items, human.tolist(), mask.tolist(), strict=True):
-        for run_id, side in (*((run_id, 1) for run_id in item.runs), *((run_id, -1) for run_id in item.seconds)):
-            won[run_id] += [said * side] * inside
-    mean = {run_id: float(np.mean(of)) if of else 0.0 for run_id, of in won.items()}
-    first, second = (
-        np.array([np.mean([mean[run_id] for run_id in side]) for side in sides])
-        for sides in zip(*((item.runs, item.seconds) for item in panel.items), strict=True)
-    )
-    return np.asarray(np.abs(first - second).round(12), dtype=np.float64)
+    for item, preferred, inside in zip(panel.items, human.tolist(), mask.tolist(), strict=True):
+        if inside:
+            for run_id in item.runs:
+                won[run_id].append(preferred)
+            for run_id in item.seconds:
+                won[run_id].append(-preferred)
+    mean = {run_id: float(np.mean(outcomes)) for run_id, outcomes in won.items()}
+
+    def strength(runs: Sequence[str]) -> float:
+        return float(np.mean([mean.get(run_id, 0.0) for run_id in runs]))
+
+    gaps = np.array([abs(strength(item.runs) - strength(item.seconds)) for item in panel.items])
+    return np.asarray(gaps.round(12), dtype=np.float64)
 
 
 def alternative(panel: Panel, column: JudgeColumn, split: Split, epsilon: float) -> findings.AlternativeRow | None:
@@ -340,15 +393,21 @@ def alternative(panel: Panel, column: JudgeColumn, split: Split, epsilon: float)
     assessors = {name: np.where(mask, codes, -1) for name, codes in panel.assessors.items()}
     judge = np.where(mask, column.codes, -1)
     test = alternative_annotator(assessors, judge, epsilon=epsilon, score=score, grades=panel.grades)
-    key = _key(panel, column, split)
+    row = findings.AlternativeRow(
+        judge=column.judge,
+        prompt=column.prompt,
+        criterion=panel.criterion,
+        split=split,
+        epsilon=epsilon,
+        omega=None,
+        rho=None,
+        p_values={},
+        rejected={},
+        n={},
+    )
     if isinstance(test, Undefined):
-        return findings.AlternativeRow(*key, epsilon, None, None, {}, {}, {}, test.reason)
-    return findings.AlternativeRow(*key, epsilon, test.omega, test.rho, test.p_values, test.rejected, test.n)
-
-
-def _key(panel: Panel, column: JudgeColumn, split: Split) -> tuple[str, str | None, str, Split]:
-    """The fields of `JudgeRow`."""
-    return column.judge, column.prompt, panel.criterion, split
+        return replace(row, reason=test.reason)
+    return replace(row, omega=test.omega, rho=test.rho, p_values=test.p_values, rejected=test.rejected, n=test.n)
 
 
 def _gap(panel: Panel, column: JudgeColumn) -> NDArray[np.float64]:
@@ -360,17 +419,23 @@ def _gap(panel: Panel, column: JudgeColumn) -> NDArray[np.float64]:
 def _by_run(panel: Panel) -> dict[str, NDArray[np.int8]]:
     """The items of each run (N,), runs in natural order: 1, -1 where it gave the second response of a pair, else 0."""
     run_ids = sorted({run_id for item in panel.items for run_id in item.runs + item.seconds}, key=natural_key)
-    sides = ([(name in of.runs) - (name in of.seconds) for of in panel.items] for name in run_ids)
-    return dict(zip(run_ids, (np.array(side, dtype=np.int8) for side in sides), strict=True))
+    by_run = {}
+    for run_id in run_ids:
+        sides = [(run_id in item.runs) - (run_id in item.seconds) for item in panel.items]
+        by_run[run_id] = np.array(sides, dtype=np.int8)
+    return by_run
 
 
 def _sums(
-    panel: Panel, sides: Mapping[str, NDArray[Any]], values: NDArray[np.float64], of_second: NDArray[np.float64]
+    panel: Panel, sides: Mapping[str, NDArray[Any]], values: NDArray[np.float64], seconds: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sums of values by run and topic (R x T), `of_second` being those of a pair for the run shown second."""
+    """Sums of values by run and topic (R x T), `seconds` being those of a pair for the run shown second."""
     T = len(panel.topics)
-    by_side = (np.where(side > 0, values, np.where(side < 0, of_second, 0)) for side in sides.values())
-    return np.array([np.bincount(panel.topic, weights=of_run, minlength=T) for of_run in by_side])
+    by_run = []
+    for side in sides.values():
+        weights = np.where(side > 0, values, np.where(side < 0, seconds, 0))
+        by_run.append(np.bincount(panel.topic, weights=weights, minlength=T))
+    return np.array(by_run)
 
 
 def _depth(turn_id: str) -> int:

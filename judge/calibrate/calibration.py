@@ -113,18 +113,18 @@ def verdict(
             after = f" after choosing among {len(reused.tried)} on the same grades"
             deciding = estimate
         word = word_of_rule(rule, estimate)
+        after_worst = reused.after_choice_worst if reused and rule.statistic == row.primary else None
         if reused and rule.statistic != row.primary and word == "TRUSTED":
             # The choice looked at these very grades, and no interval of this statistic allows for it.
             word = "INCONCLUSIVE"
             after = ", but the judge was chosen on the same grades"
         words.append(word)
         reasons.append(f"{rule}: {_shown(estimate)}{after}")
-        if reused and rule.statistic == row.primary and reused.after_choice_worst is not None:
-            words.append(_not_worse(word_of_rule(rule, reused.after_choice_worst)))
-            worst_choice = f"{_shown(reused.after_choice_worst)}{after}"
+        if after_worst is not None:
+            words.append(_not_worse(word_of_rule(rule, after_worst)))
             # Where only other candidates miss grades, the two intervals are the same.
-            if f"{rule}: {worst_choice}" != reasons[-1]:
-                reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
+            if not _same_interval(after_worst, estimate):
+                reasons.append(f"{rule}: {_shown(after_worst)}{after}, missing grades at the far end of the scale")
         elif rule in worst:
             words.append(_not_worse(word_of_rule(rule, worst[rule])))
             reasons.append(
@@ -136,9 +136,22 @@ def verdict(
     if not_blind := [way for way in made if way != "blind"]:
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
-    result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
-    about = row.criterion, row.name, row.prompt, row.split, result, tuple(map(str, requirements))
-    return TrustVerdict(*about, tuple(reasons), deciding, row.primary)
+    result: Word = "TRUSTED"
+    if "NOT TRUSTED" in words:
+        result = "NOT TRUSTED"
+    elif "INCONCLUSIVE" in words:
+        result = "INCONCLUSIVE"
+    return TrustVerdict(
+        criterion=row.criterion,
+        judge=row.name,
+        prompt=row.prompt,
+        split=row.split,
+        word=result,
+        requirements=tuple(map(str, requirements)),
+        reasons=tuple(reasons),
+        estimate=deciding,
+        statistic=row.primary,
+    )
 
 
 def _too_few(n: int, topics: int) -> bool:
@@ -165,13 +178,29 @@ def word_of_rule(rule: Requirement, estimate: Estimate) -> Word:
     high = estimate.high
     if low is None or high is None:
         return "INCONCLUSIVE"
-    met, failed = (low >= rule.bound, high < rule.bound) if rule.end == "lo" else (high <= rule.bound, low > rule.bound)
-    return "TRUSTED" if met else "NOT TRUSTED" if failed else "INCONCLUSIVE"
+    if rule.end == "lo":
+        met = low >= rule.bound
+        failed = high < rule.bound
+    else:
+        met = high <= rule.bound
+        failed = low > rule.bound
+    if met:
+        return "TRUSTED"
+    return "NOT TRUSTED" if failed else "INCONCLUSIVE"
 
 
 def _not_worse(word: Word) -> Word:
     """A verdict from missing grades at their worst: they can leave it open, but are no evidence against a judge."""
     return "INCONCLUSIVE" if word == "NOT TRUSTED" else word
+
+
+def _same_interval(a: Estimate, b: Estimate) -> bool:
+    """Whether two estimates have the same interval to the decimals that are shown, or lack it for the same reason."""
+    a = a.rounded(3)
+    b = b.rounded(3)
+    if a.low is None or a.high is None:
+        return (a.value, a.low, a.high, a.reason) == (b.value, b.low, b.high, b.reason)
+    return (a.low, a.high) == (b.low, b.high)
 
 
 def _shown(estimate: Estimate) -> str:
@@ -296,11 +325,18 @@ def _without_choice(panel: Panel, split: Split, options: CalibrationOptions) -> 
     """The verdict without a chosen judge: no judge has grades that define the primary statistic."""
     tried = candidates(panel)
     name = primary_statistic(len(panel.grades))
-    judge, prompt = (tried[0].name, tried[0].prompt) if tried else ("-", None)
-    rules = rules_of(options.requirements, name)
     reason = "no judge has grades that the statistic is defined for"
-    because = tuple(map(str, rules)), (reason,), Estimate(value=None, low=None, high=None, n=0, topics=0, reason=reason)
-    return TrustVerdict(panel.criterion, judge, prompt, split, "INCONCLUSIVE", *because, name)
+    return TrustVerdict(
+        criterion=panel.criterion,
+        judge=tried[0].name if tried else "-",
+        prompt=tried[0].prompt if tried else None,
+        split=split,
+        word="INCONCLUSIVE",
+        requirements=tuple(map(str, rules_of(options.requirements, name))),
+        reasons=(reason,),
+        estimate=Estimate(value=None, low=None, high=None, n=0, topics=0, reason=reason),
+        statistic=name,
+    )
 
 
 def _warnings(
@@ -331,8 +367,9 @@ def _warnings(
     not_blind = [way for way in panel.made if way != "blind"]
     if not_blind:
         warnings.append(f"{name}: gold made by {', '.join(not_blind)}, which flatters or pleases some judges: no claim")
-    given = panel.shares[mask].sum(axis=0)
-    counts = (given + given[::-1]) / 2 if panel.of_pairs else given
+    counts = panel.shares[mask].sum(axis=0)
+    if panel.of_pairs:
+        counts = (counts + counts[::-1]) / 2
     rare = [str(grade) for grade, count in zip(panel.grades, counts, strict=True) if count < 5]
     if rare:
         warnings.append(

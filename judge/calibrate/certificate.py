@@ -147,7 +147,9 @@ def match_run(
     for criterion in criteria:
         entry = by_criterion.get(criterion.name)
         if entry is None:
-            matches.append(Match(criterion.name, "criterion", "not certified", criterion.name))
+            matches.append(
+                Match(criterion=criterion.name, item="criterion", certified="not certified", found=criterion.name)
+            )
             continue
         pairs: list[tuple[str, object, object]] = [
             ("judge", entry.judge, judge),
@@ -156,11 +158,12 @@ def match_run(
             ("parser", entry.parser, PARSER_VERSION),
             ("renderer", entry.renderer, RENDERER_VERSION),
         ]
-        known = entry.parameters if entry.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
-        pairs += [(name, known.get(name), parameters.get(name)) for name in PARAMETERS]
+        options = entry.parameters if entry.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
+        pairs += [(name, options.get(name), parameters.get(name)) for name in PARAMETERS]
         if models_returned is not None:
             pairs.append((MODEL_RETURNED, entry.models_returned, tuple(models_returned.get(criterion.name, ()))))
-        matches += [Match(criterion.name, item, _shown(certified), _shown(own)) for item, certified, own in pairs]
+        for item, certified, own in pairs:
+            matches.append(Match(criterion=criterion.name, item=item, certified=_shown(certified), found=_shown(own)))
     return tuple(matches)
 
 

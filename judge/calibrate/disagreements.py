@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from judge.ask.prompt import NO_ANSWER
-from judge.calibrate.findings import Split
+from judge.calibrate.findings import Split, judge_name
 from judge.calibrate.panel import JudgeColumn, Panel
 from judge.calibrate.report.lookup import of
 from judge.errors import refuse
@@ -110,9 +110,15 @@ def disagreements(
 
     `sealed` has items of a sealed test part, whatever their rows say of their split.
     """
-    found = [item for panel in panels for item in _of_panel(panel, pool, turns, frozenset(sealed))]
-    found.sort(key=lambda of: (-of.distance, -of.erring, *map(natural_key, (of.turn_id, of.response_id)), of.criterion))
-    return tuple(found)
+    items: list[Disagreement] = []
+    for panel in panels:
+        items += _of_panel(panel, pool, turns, frozenset(sealed))
+    return tuple(sorted(items, key=_worst_first))
+
+
+def _worst_first(item: Disagreement) -> tuple[object, ...]:
+    names = (natural_key(item.turn_id), natural_key(item.response_id))
+    return (-item.distance, -item.erring, *names, item.criterion)
 
 
 def _of_panel(
@@ -138,9 +144,12 @@ def _of_panel(
             for column, own, reference in zip(columns, codes, nearest, strict=True)
         )
         assessors = {
-            row.assessor: AssessorGrade(row.assessor, row.grade, row.made, panel.words.get(row.grade)) for row in rows
+            row.assessor: AssessorGrade(
+                assessor=row.assessor, grade=row.grade, made=row.made, label=panel.words.get(row.grade)
+            )
+            for row in rows
         }
-        modes = multimode(given.grade for given in assessors.values())
+        modes = multimode(assessor.grade for assessor in assessors.values())
         response = pooled.get(item.response_id)
         turn = turns.get(item.turn_id) if turns else None
         yield Disagreement(
@@ -166,17 +175,25 @@ def _of_panel(
 
 def _judge_grade(panel: Panel, column: JudgeColumn, i: int, code: int, human: int) -> JudgeGrade:
     label = column.first[i]
-    said = (label.grade, label.expected, label.rationale) if label else (None, None, None)
-    difference = None if code < 0 else panel.grades[code] - panel.grades[human]
-    word = None if said[0] is None else column.words.get(said[0])
-    return JudgeGrade(column.judge, column.prompt, *said, column.reasons[i], difference, word)
+    grade = label.grade if label else None
+    return JudgeGrade(
+        judge=column.judge,
+        prompt=column.prompt,
+        grade=grade,
+        expected=label.expected if label else None,
+        rationale=label.rationale if label else None,
+        reason=column.reasons[i],
+        difference=None if code < 0 else panel.grades[code] - panel.grades[human],
+        label=None if grade is None else column.words.get(grade),
+    )
 
 
 def _passages(response: PooledResponse, pool: Pool) -> tuple[ShownPassage, ...]:
-    known = ((key, pool.passages.get(key)) for key in response.passages)
-    return tuple(
-        ShownPassage(passage.passage_id, passage.text) if passage else ShownPassage(key, None) for key, passage in known
-    )
+    shown = []
+    for key in response.passages:
+        passage = pool.passages.get(key)
+        shown.append(ShownPassage(passage.passage_id, passage.text) if passage else ShownPassage(key, None))
+    return tuple(shown)
 
 
 DISAGREEMENTS = "disagreements.jsonl"
@@ -249,8 +266,8 @@ def _chapter(criterion: str, found: Sequence[Disagreement]) -> Iterator[str]:
         yield f"{more:,} more under {name_of(criterion)} are in `{DISAGREEMENTS}`."
 
 
-def _directions(given: Sequence[JudgeGrade]) -> tuple[int, int, int]:
-    differences = [judge.difference for judge in given]
+def _directions(grades: Sequence[JudgeGrade]) -> tuple[int, int, int]:
+    differences = [judge.difference for judge in grades]
     missing = differences.count(None)
     high = sum(difference is not None and difference > 0 for difference in differences)
     return high, len(differences) - missing - high - differences.count(0), missing
@@ -291,18 +308,23 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
 def _grades(item: Disagreement) -> Iterator[list[str]]:
     assessors = item.gold.assessors
     if len(assessors) > 1:
-        same = next((given for given in assessors if given.grade == item.gold.grade), None)
+        same = next((assessor for assessor in assessors if assessor.grade == item.gold.grade), None)
         grade = "tied" if item.gold.grade is None else _called(item.gold.grade, same.label if same else None)
         yield ["**assessors' consensus**", grade, "", ""]
-    for given in assessors:
-        made = "" if given.made == "blind" else f" ({given.made})"
-        yield [f"assessor {name_of(given.assessor)}{made}", _called(given.grade, given.label), "", ""]
+    for assessor in assessors:
+        made = "" if assessor.made == "blind" else f" ({assessor.made})"
+        yield [f"assessor {name_of(assessor.assessor)}{made}", _called(assessor.grade, assessor.label), "", ""]
     for judge in item.judges:
         expected = "" if judge.expected is None else f" (expected {number(judge.expected, 2)})"
         grade = "-" if judge.grade is None else f"{_called(judge.grade, judge.label)}{expected}"
-        difference = "" if judge.difference is None else f"{judge.difference:+d}" if judge.difference else "same"
-        if judge.difference and (judge.label or item.compared == "positive"):
+        if judge.difference is None:
+            difference = ""
+        elif judge.difference == 0:
+            difference = "same"
+        elif judge.label or item.compared == "positive":
             difference = "higher" if judge.difference > 0 else "lower"
+        else:
+            difference = f"{judge.difference:+d}"
         yield [_name(judge), grade, difference, prose(judge.reason or "")]
 
 
@@ -311,7 +333,7 @@ def _called(grade: int, label: str | None) -> str:
 
 
 def _name(judge: JudgeGrade) -> str:
-    return name_of(judge.judge if judge.prompt is None else f"{judge.judge} {judge.prompt.partition('/')[2]}")
+    return name_of(judge_name(judge.judge, judge.prompt))
 
 
 def _quoted(text: str) -> str:

@@ -48,7 +48,8 @@ def comparisons(
 
     Labels are exchanged topic by topic.
     """
-    name, tried = primary_statistic(len(panel.grades)), [column.name for column in candidates(panel)]
+    name = primary_statistic(len(panel.grades))
+    tried = [column.name for column in candidates(panel)]
     pairs = common_tables(panel, combinations(columns, 2), split)
     rng = np.random.default_rng(seed)
     compared = compare(pairs, name, panel.grades, rng, candidates=tried, permutations=permutations)
@@ -95,8 +96,21 @@ def selection(
     # With a single candidate dev and test differ by chance alone, so there is no optimism.
     optimism = None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere
     others = tuple(column.name for column in tried if column.name in best and column is not chosen)
-    about = panel.criterion, name, tuple(column.name for column in tried), chosen.name, split
-    return findings.Choice(*about, value, test, nested, after, optimism, others, openings, worst)
+    return findings.Choice(
+        criterion=panel.criterion,
+        statistic=name,
+        tried=tuple(column.name for column in tried),
+        chosen=chosen.name,
+        chosen_on=split,
+        value=value,
+        test=test,
+        nested=nested,
+        after_choice=after,
+        optimism=optimism,
+        not_separable=others,
+        openings=openings,
+        after_choice_worst=worst,
+    )
 
 
 def _apparent(panel: Panel, column: JudgeColumn, split: Split) -> float | None:
@@ -124,11 +138,11 @@ def _after_choice(
     nested = nested_folds(judged, name, panel.grades, np.random.default_rng(seed), choose_by=worst)
     place = next(i for i, column in enumerate(graded) if column is chosen)
     missing = any((column.codes[mask] < 0).any() for column in graded)
-    intervals = [
-        after_choice(tables, place, name, panel.grades, np.random.default_rng(seed), replicates=replicates)
-        for tables in ([judged, worst] if missing else [judged])
-    ]
-    return defined(nested), intervals[0], intervals[1] if missing else None
+    after = after_choice(judged, place, name, panel.grades, np.random.default_rng(seed), replicates=replicates)
+    if not missing:
+        return defined(nested), after, None
+    after_worst = after_choice(worst, place, name, panel.grades, np.random.default_rng(seed), replicates=replicates)
+    return defined(nested), after, after_worst
 
 
 ASSESSORS = "assessors"
@@ -158,8 +172,9 @@ def equivalences(
     beside = _beside_assessors(panel, chosen, panel.within(decided))
     if beside is None:
         return rows
-    *tables, n = beside
-    (row,) = _equivalences(panel, {(chosen.name, ASSESSORS): (tables[0], tables[1])}, decided, margin, seed)
+    judge_tables, assessor_tables, n = beside
+    pairs = {(chosen.name, ASSESSORS): (judge_tables, assessor_tables)}
+    (row,) = _equivalences(panel, pairs, decided, margin, seed)
     return (*rows, replace(row, difference=replace(row.difference, n=n)))
 
 
@@ -184,9 +199,17 @@ def _equivalences(
     name = primary_statistic(len(panel.grades))
     # Only the intervals are wanted, so a single exchange is enough.
     compared = compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=1, level=LEVEL)
-    about = panel.criterion, split, name
     return tuple(
-        findings.EquivalenceRow(*about, pair.a, pair.b, pair.difference, margin, word_of(pair.difference, margin))
+        findings.EquivalenceRow(
+            criterion=panel.criterion,
+            split=split,
+            statistic=name,
+            a=pair.a,
+            b=pair.b,
+            difference=pair.difference,
+            margin=margin,
+            word=word_of(pair.difference, margin),
+        )
         for pair in compared.pairs
     )
 
@@ -204,11 +227,16 @@ def _beside_assessors(
     reference = others * (mask & (assessors >= 0) & (judge >= 0))[:, :, None]
     if not reference.any():
         return None
-    of_judge, of_assessors = (panel.tables_against(reference, side) for side in (judge, assessors))
-    return of_judge, of_assessors, int(reference.any(axis=(0, 2)).sum())
+    judge_tables = panel.tables_against(reference, judge)
+    assessor_tables = panel.tables_against(reference, assessors)
+    return judge_tables, assessor_tables, int(reference.any(axis=(0, 2)).sum())
 
 
 def turned(difference: Estimate) -> Estimate:
     """A difference the other way round."""
-    value, low, high = (None if end is None else -end for end in (difference.value, difference.high, difference.low))
-    return Estimate(value=value, low=low, high=high, n=difference.n, topics=difference.topics, reason=difference.reason)
+    return replace(
+        difference,
+        value=None if difference.value is None else -difference.value,
+        low=None if difference.high is None else -difference.high,
+        high=None if difference.low is None else -difference.low,
+    )

@@ -28,9 +28,8 @@ from judge.calibrate.report.lookup import (
 )
 from judge.calibrate.selection import turned
 from judge.io.layout import table_lines
-from judge.io.table import Column, Plot, Table, as_column
+from judge.io.table import Cell, Column, Mark, Plot, Table, as_column
 from judge.io.text import code, count, escape, fold, interval, number, p_value, plain, printable, prose, told
-from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.tables import MarginalTest
 
@@ -112,28 +111,36 @@ def agreement_table(
     primary = rows[0].primary
     if brief:
         names = [primary, *(name for name in names if name != primary)]
-    wide = {primary, *(name for name in names if STATISTICS[name].bracketed and not brief)}
-    heads = (
-        Column(heading(name) + " [95 %]" * (name in wide), signed=fact.signed, about=fact.about)
-        for name in names
-        for fact in [STATISTICS[name]]
-    )
-    lines = [
-        [
-            f"{row.name} (baseline)" if row.baseline else row.name,
-            *(over(row), row.coverage),
-            *(_statistic(row, name, full=name in wide) for name in names),
-            *(() if brief else (row.design_effect.get(primary),)),
-        ]
-        for row in rows
+    columns = [
+        as_column("judge"),
+        Column(
+            "n/topics",
+            about="the gold grades that the judge graded too, which every statistic is about, and their topics",
+        ),
+        Column("cover" if brief else "coverage", 2, about="their share of the gold grades there are"),
     ]
-    counted = "the gold grades that the judge graded too, which every statistic is about, and their topics"
-    covered = Column("cover" if brief else "coverage", 2, about="their share of the gold grades there are")
-    columns = ("judge", Column("n/topics", about=counted), covered, *heads, *(() if brief else (_DESIGN,)))
-    stands_out = [place for place, row in enumerate(rows) if row.name == chosen and not row.baseline]
-    return Table(
-        lines, columns, places=2 if brief else 3, plot=_plot(rows), chosen=stands_out[0] if stands_out else None
-    )
+    wide = {primary}
+    for name in names:
+        fact = STATISTICS[name]
+        if fact.bracketed and not brief:
+            wide.add(name)
+        head = f"{heading(name)} [95 %]" if name in wide else heading(name)
+        columns.append(Column(head, signed=fact.signed, about=fact.about))
+    if not brief:
+        columns.append(_DESIGN)
+    lines: list[list[Cell]] = []
+    stands_out: int | None = None
+    for place, row in enumerate(rows):
+        if row.name == chosen and not row.baseline and stands_out is None:
+            stands_out = place
+        line: list[Cell] = [f"{row.name} (baseline)" if row.baseline else row.name, over(row), row.coverage]
+        for name in names:
+            estimate = row.statistics.get(name)
+            line.append(estimate if estimate is None or name in wide else estimate.value)
+        if not brief:
+            line.append(row.design_effect.get(primary))
+        lines.append(line)
+    return Table(lines, columns, places=2 if brief else 3, plot=_plot(rows), chosen=stands_out)
 
 
 _DESIGN = Column(
@@ -145,27 +152,31 @@ _DESIGN = Column(
 
 def _plot(rows: Sequence[AgreementRow]) -> Plot:
     """The primary statistic over one axis, from 0 or below to 1; baselines are hollow."""
-    estimates = [row.statistics.get(row.primary) for row in rows]
-    ends = [end for each in estimates if each for end in (each.value, each.low) if end is not None]
-    marks = tuple(((each, row.baseline),) if each else () for each, row in zip(estimates, rows, strict=True))
-    return Plot(f"{heading(rows[0].primary)} with its 95 % interval, rings: baselines", min([0.0, *ends]), 1.0, marks)
+    low = 0.0
+    marks: list[tuple[Mark, ...]] = []
+    for row in rows:
+        estimate = row.statistics.get(row.primary)
+        if estimate is None:
+            marks.append(())
+            continue
+        marks.append(((estimate, row.baseline),))
+        low = min([low, *(end for end in (estimate.value, estimate.low) if end is not None)])
+    name = f"{heading(rows[0].primary)} with its 95 % interval, rings: baselines"
+    return Plot(name=name, low=low, high=1.0, lines=tuple(marks))
 
 
 def _given(rows: Sequence[AgreementRow]) -> Iterator[Finding]:
-    if rows:
-        most = max(rows, key=lambda row: row.n)
-        counts = [("assessors", most, map(sum, most.confusion))]
-        counts += [(row.name, row, map(sum, zip(*row.confusion, strict=True))) for row in rows]
-        lines = [(name, dict(zip(row.grades, given, strict=True))) for name, row, given in counts]
-        parts: list[str | Table[Any]] = [Table(lines, ("judge", "grades"))]
-        if most.tied:
-            parts.append(APART.format(ties=count(most.tied, "item")))
-        yield Finding(f"How often each grade is given, on {grades_of(rows[0].split)}", tuple(parts))
-
-
-def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float | None:
-    estimate = row.statistics.get(name)
-    return estimate if estimate is None or full else estimate.value
+    if not rows:
+        return
+    most = max(rows, key=lambda row: row.n)
+    lines = [("assessors", dict(zip(most.grades, map(sum, most.confusion), strict=True)))]
+    for row in rows:
+        by_judge = map(sum, zip(*row.confusion, strict=True))
+        lines.append((row.name, dict(zip(row.grades, by_judge, strict=True))))
+    parts: list[str | Table[Any]] = [Table(lines, ("judge", "grades"))]
+    if most.tied:
+        parts.append(APART.format(ties=count(most.tied, "item")))
+    yield Finding(f"How often each grade is given, on {grades_of(rows[0].split)}", tuple(parts))
 
 
 def ceiling(row: AgreementRow | None) -> str:
