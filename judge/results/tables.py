@@ -151,6 +151,10 @@ def _told_apart(rows: Sequence[RunDifference], criterion: Criterion) -> str:
         counts += f" there, {at_worst} {if_worst}"
     elif missing:
         counts += f", {on_graded} or {if_worst}"
+    untested = sum(row.p_adjusted is None for row in rows)
+    if untested:
+        there = " there" if where else f" {on_graded}" if missing else ""
+        counts += f"; {untested} not tested{there}, with fewer than {FEWEST_TOPICS_COMPARED} {unit} in common"
     few = min((row.difference.topics for row in found), default=FEW_TOPICS)
     unseen = f" With {few} {unit}, a run may fail badly on a tenth of all {unit} and on none of these."
     return f"{verdict}: {counts} {level}.{unseen if few < FEW_TOPICS else ''}"

@@ -138,6 +138,32 @@ def test_a_run_is_better_where_it_is_so_on_what_is_graded_and_if_the_rest_were_t
     assert of_dialogue == said.replace("turns graded for both", "topics graded for both")
 
 
+@pytest.mark.parametrize(
+    ("grades", "counts"),
+    [
+        # a has a grade in 3 of 20 topics. At worst it has 0 in the others, where b and c have 2 or 3.
+        ({"a": [1] * 3 + ["refused"] * 17, "b": [2, 3] * 10, "c": [3, 2] * 10},
+            "No run is measurably better than another on the turns graded for both: 0 of 3 pairs can be told apart "
+            "there, 2 if each missing grade were the worst; 2 not tested there, with fewer than 8 topics in common (p"),
+        # c is worse than b in every topic, and a was not asked about elsewhere.
+        ({"a": [1] * 3 + [None] * 17, "b": [2] * 20, "c": [1] * 20},
+            "b is measurably better than 1 of 2 other runs: 1 of 3 pairs can be told apart; 2 not tested, with fewer "
+            "than 8 topics in common (p"),
+        # The same with grades missing: c is worse either way, and so is a at worst.
+        ({"a": [1] * 3 + ["refused"] * 17, "b": [3] * 20, "c": [2] * 20},
+            "b is measurably better than 1 of 2 other runs: 1 of 3 pairs can be told apart either way, 1 on the turns "
+            "graded for both and 3 if each missing grade were the worst; 2 not tested on the turns graded for both, "
+            "with fewer than 8 topics in common (p"),
+        ({"a": [1] * 20, "b": [2] * 20, "c": [1] * 20},
+            "b is measurably better than 2 of 2 other runs: 2 of 3 pairs can be told apart (p"),
+    ],
+)  # fmt: skip
+def test_pairs_that_were_not_tested_are_not_called_undecided(grades: dict[str, list[int | str | None]], counts: str):
+    rows = compared(*made(20, **grades))
+    (said,) = told_apart(rows, [criterion()]).values()
+    assert said.startswith(counts)
+
+
 def test_where_no_grade_is_missing_both_differences_are_one() -> None:
     (found,) = compared(*made(9, a=[2] * 9, b=[*[1] * 8, "silent"]))
     assert found.if_worst is None
