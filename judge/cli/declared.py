@@ -83,22 +83,22 @@ def declare(parser: CommandParser, functions: Functions) -> None:
 def parsed_call(parser: CommandParser, functions: Functions, words: Sequence[str]) -> "functools.partial[int]":
     """What a command line does, as a function to call."""
     if {word.partition("=")[0] for word in words} & {"--config", "--save-config", "--extend"}:
-        for each in parser._actions:
+        for argument in parser._actions:
             # A file may give it.
-            each.required = False
+            argument.required = False
     line = vars(parser.parse_args(words))
     argv = (*parser.prog.split()[1:], *words)
     action = line.pop("action", "")
-    for each in parser._actions if action else ():
-        if isinstance(each, argparse._SubParsersAction):
-            parser = each.choices[action]
+    for argument in parser._actions if action else ():
+        if isinstance(argument, argparse._SubParsersAction):
+            parser = argument.choices[action]
     kinds = _plans_of(functions[action])
     plans = _plans_from(parser, kinds, line)
     chosen = _chosen(kinds, plans)
     if line.get("save_config") is not None:
         return functools.partial(_save, Path(line["save_config"]), parser.prog, chosen)
     call = {"argv": argv, "chosen": chosen}
-    return functools.partial(functions[action], *(_argument(each, call) for each in plans))
+    return functools.partial(functions[action], *(_argument(plan, call) for plan in plans))
 
 
 def _argument(plan: Options, call: Mapping[str, Any]) -> Any:
@@ -131,30 +131,30 @@ def _fields(plans: Iterable[type[Options]]) -> Iterator[_Field]:
 def _declare_plans(parser: argparse.ArgumentParser, function: Callable[..., int]) -> None:
     """Declare the fields of a function's plans; an option that is not given leaves no value."""
     sections: dict[str, argparse._ActionsContainer] = {"options": parser}
-    for each in _fields(_plans_of(function)):
-        if each.title not in sections:
-            sections[each.title] = parser.add_argument_group(each.title)
-        _declare(sections[each.title], each)
+    for entry in _fields(_plans_of(function)):
+        if entry.title not in sections:
+            sections[entry.title] = parser.add_argument_group(entry.title)
+        _declare(sections[entry.title], entry)
 
 
-def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
-    option = each.option
-    shape = shape_of(each.field)
-    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(each.field, option, shape)}
+def _declare(container: argparse._ActionsContainer, entry: _Field) -> None:
+    option = entry.option
+    shape = shape_of(entry.field)
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(entry.field, option, shape)}
     if shape.of is bool:
         settings["action"] = "store_true"
     else:
         settings["metavar"] = option.metavar or None
         settings["choices"] = shape.choices or None
         settings |= {"action": "append"} if option.repeat else {"action": "extend", "nargs": "+"} if shape.many else {}
-    required = each.field.is_required()
+    required = entry.field.is_required()
     if option.place:
         number = ("+" if required and option.place == "only" else "*") if shape.many else None if required else "?"
-        container.add_argument(each.name, **settings | {"action": None, "nargs": number})
+        container.add_argument(entry.name, **settings | {"action": None, "nargs": number})
     if option.place != "only":
         names = [f"-{option.short}"] if option.short else []
         container.add_argument(
-            *names, f"--{option.name}", dest=each.name, required=required and not option.place, **settings
+            *names, f"--{option.name}", dest=entry.name, required=required and not option.place, **settings
         )
 
 
@@ -172,7 +172,7 @@ def _help(field: FieldInfo, option: Option, shape: Shape) -> str:
 
 def _plans_from(parser: CommandParser, kinds: Sequence[type[Options]], line: Mapping[str, Any]) -> list[Options]:
     """The plans of the values on a line, with those of the files that it names."""
-    fields = {each.option.name: each for each in _fields(kinds) if each.option.place != "only"}
+    fields = {entry.option.name: entry for entry in _fields(kinds) if entry.option.place != "only"}
     table: dict[str, Any] = {}
     places: dict[str, tuple[str, str]] = {}
     if line.get("config") is not None:
@@ -220,11 +220,11 @@ def _chosen(kinds: Sequence[type[Options]], plans: Sequence[Options]) -> dict[st
     """The options that are not the default, by name, as TOML and JSON hold them."""
     chosen: dict[str, Any] = {}
     for kind, plan in zip(kinds, plans, strict=True):
-        for each in _fields([kind]):
-            value = getattr(plan, each.name)
-            usual = value is None or value == each.field.get_default(call_default_factory=True)
-            if not usual and each.option.place != "only" and each.name not in FileOfOptions.model_fields:
-                chosen[each.option.name] = _plain(value)
+        for entry in _fields([kind]):
+            value = getattr(plan, entry.name)
+            usual = value is None or value == entry.field.get_default(call_default_factory=True)
+            if not usual and entry.option.place != "only" and entry.name not in FileOfOptions.model_fields:
+                chosen[entry.option.name] = _plain(value)
     return chosen
 
 

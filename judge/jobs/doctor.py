@@ -107,10 +107,10 @@ def extras(folder: Path) -> _Finding:
     """Which extras are installed, and how to get the others."""
     here = {name: package for name, package in EXTRAS.items() if has_extra(name)}
     told = [f"{name} ({each} {_version(each)})" if _version(each) else name for name, each in here.items()]
-    found = f"installed: {', '.join(told) or 'none'}"
+    text = f"installed: {', '.join(told) or 'none'}"
     if missing := [name for name in EXTRAS if name not in here]:
-        return "ok", f"{found}; not installed: {', '.join(missing)}", f"`pip install '{DISTRIBUTION}[NAME]'` adds one"
-    return "ok", found, None
+        return "ok", f"{text}; not installed: {', '.join(missing)}", f"`pip install '{DISTRIBUTION}[NAME]'` adds one"
+    return "ok", text, None
 
 
 def keys(folder: Path) -> _Finding:
@@ -147,9 +147,9 @@ def tokens(folder: Path) -> _Finding:
         versions = ", ".join(f"{name} {version}" for name, version in counter.versions.items())
     except (JudgeError, ImportError, OSError, importlib.metadata.PackageNotFoundError) as error:
         return "fails", f"they cannot be counted: {error}", "install trec-judge anew with pip"
-    found = [counts.bare, counts.english, counts.whitespace]
-    if found != expected:
-        return "fails", f"{versions} counts {found}, expected {expected}", "install the spaCy that judge asks for"
+    numbers = [counts.bare, counts.english, counts.whitespace]
+    if numbers != expected:
+        return "fails", f"{versions} counts {numbers}, expected {expected}", "install the spaCy that judge asks for"
     return "ok", f"counted offline by all three rules, {versions}", None
 
 
@@ -160,19 +160,19 @@ def disk(folder: Path) -> _Finding:
             free = shutil.disk_usage(folder).free
     except OSError as error:
         return "warning", f"nothing can be written here: {error.strerror or error}", "name a folder with --out"
-    found = f"{free / (1 << 30):.1f} GiB free"
+    text = f"{free / (1 << 30):.1f} GiB free"
     if free < _LITTLE_SPACE:
-        return "warning", found, "free some space: journal and results need it"
-    return "ok", found, None
+        return "warning", text, "free some space: journal and results need it"
+    return "ok", text, None
 
 
 def encoding(folder: Path) -> _Finding:
     """Whether the output can show every character."""
     output = (getattr(sys.stdout, "encoding", None) or "none").lower()
-    found = f"output in {output}, locale in {locale.getpreferredencoding(False).lower()}"
+    text = f"output in {output}, locale in {locale.getpreferredencoding(False).lower()}"
     if output.replace("-", "") != "utf8":
-        return "warning", found, "set PYTHONUTF8=1: other characters are shown as escapes"
-    return "ok", found, None
+        return "warning", text, "set PYTHONUTF8=1: other characters are shown as escapes"
+    return "ok", text, None
 
 
 def weights(folder: Path) -> _Finding:
@@ -272,10 +272,10 @@ class ExaminedJudge:
         )
         return without_system(request) if "system" in self.dialect.omitted else request
 
-    def find(self, check: str, state: CheckState, found: str, advice: str | None = None) -> CheckFinding:
+    def find(self, check: str, state: CheckState, text: str, advice: str | None = None) -> CheckFinding:
         """A finding about this judge; a failure ends the examination, since all else would only repeat it."""
         self.over = self.over or state == "fails"
-        return CheckFinding(check=check, state=state, found=redact(found), advice=advice, model=self.name)
+        return CheckFinding(check=check, state=state, found=redact(text), advice=advice, model=self.name)
 
 
 async def needs(judge: ExaminedJudge) -> CheckFinding | None:
@@ -290,9 +290,9 @@ async def needs(judge: ExaminedJudge) -> CheckFinding | None:
     weights = CATALOG.get(judge.asked_as) if judge.facts.local else None
     if weights is not None and not is_here(weights):
         judge.over = True
-        found = f"the weights are not here ({weights.size / 1e6:,.0f} MB)"
+        text = f"the weights are not here ({weights.size / 1e6:,.0f} MB)"
         advice = f"`judge models pull {weights.name}` fetches them, else the first run does"
-        return judge.find("set up", "warning", found, advice)
+        return judge.find("set up", "warning", text, advice)
     return judge.find("set up", "ok", judge.facts.ready)
 
 
@@ -309,17 +309,17 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
         return judge.find("address", "fails", f"{where.url}: {error}", "start the server, or correct --base-url")
     except JudgeError as error:
         return judge.find("address", "fails", str(error))
-    said = f"{where.url} answers in {pinged.seconds * 1000:.0f} ms"
+    answer = f"{where.url} answers in {pinged.seconds * 1000:.0f} ms"
     if pinged.page:
-        return judge.find("address", "fails", f"{said} with a web page: no API is there", "correct --base-url")
+        return judge.find("address", "fails", f"{answer} with a web page: no API is there", "correct --base-url")
     if pinged.status in (401, 403):
         what = f"does not take the key of {variable}" if key else f"wants a key, and {variable} is not set"
-        return judge.find("address", "fails", f"{said} and {what} (status {pinged.status})", f"set {variable}")
+        return judge.find("address", "fails", f"{answer} and {what} (status {pinged.status})", f"set {variable}")
     if pinged.models is not None and judge.asked_as not in pinged.models:
         some = ", ".join(map(shown, pinged.models[:3])) or "none"
-        found = f"{said}; it lists {count(len(pinged.models), 'model')} and not this one: {some}"
-        return judge.find("address", "warning", found, "check the name of the model")
-    return judge.find("address", "ok", said)
+        text = f"{answer}; it lists {count(len(pinged.models), 'model')} and not this one: {some}"
+        return judge.find("address", "warning", text, "check the name of the model")
+    return judge.find("address", "ok", answer)
 
 
 async def answers(judge: ExaminedJudge) -> CheckFinding | None:

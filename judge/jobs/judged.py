@@ -58,13 +58,13 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         if not self.verdicts:
             return UNCALIBRATED
         verdicts = {verdict.criterion: verdict for verdict in self.verdicts}
-        said = [
+        words = [
             f"{criterion.name}: {_found(verdicts[criterion.name])}"
             if criterion.name in verdicts
             else f"{criterion.name}: not compared"
             for criterion in self.criteria
         ]
-        return f"UNCALIBRATED, since there is no certificate. Compared with gold: {'; '.join(said)}."
+        return f"UNCALIBRATED, since there is no certificate. Compared with gold: {'; '.join(words)}."
 
     def beside(self, verdicts: Iterable[TrustVerdict]) -> "JudgedFolder":
         """The folder with those of the verdicts that are about its judges under its prompts."""
@@ -124,9 +124,9 @@ def read_judged(
     judgments = folder / JUDGMENTS
     results = stored.results
     pool = stored.pool
-    said = _survey(results, pool, judgments)
-    criteria, warnings = _criteria(said, criterion, folder, prompts)
-    _check_grades(results, said, criteria, judgments)
+    survey = _survey(results, pool, judgments)
+    criteria, warnings = _criteria(survey, criterion, folder, prompts)
+    _check_grades(results, survey, criteria, judgments)
     manifest = stored.manifest or {}
     recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
     return JudgedFolder(
@@ -136,18 +136,18 @@ def read_judged(
         criteria=criteria,
         manifest=manifest,
         warnings=warnings,
-        said_by={prompt: frozenset(judge for _, judge, _ in about) for prompt, about in said.items()},
+        said_by={prompt: frozenset(judge for _, judge, _ in about) for prompt, about in survey.items()},
         cluster=cluster or recorded,
     )
 
 
-_Said = Mapping[str, Collection[tuple[str, str, int | None]]]
+_Survey = Mapping[str, Collection[tuple[str, str, int | None]]]
 """`criterion/variant` to each digest of the prompt with each judge and the grades that it gave; None without one."""
 
 
-def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> _Said:
+def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> _Survey:
     """What was said under each prompt."""
-    said: dict[str, set[tuple[str, str, int | None]]] = {}
+    survey: dict[str, set[tuple[str, str, int | None]]] = {}
     places = pool_places(pool)
     graded: dict[str, bytearray] = defaultdict(bytearray)
     twice: set[tuple[str, str]] = set()
@@ -155,26 +155,26 @@ def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> _S
         prompt = f"{result.criterion}/{result.variant}"
         failed = isinstance(result, Failure)
         grade = None if isinstance(result, Failure) or result.unable else result.grade
-        said.setdefault(prompt, set()).add((result.criterion_digest, result.judge, grade))
+        survey.setdefault(prompt, set()).add((result.criterion_digest, result.judge, grade))
         if not failed and not is_new(result.response_id, graded[prompt], places):
             twice.add((prompt, result.response_id))
     for result in results if twice else ():
         prompt = f"{result.criterion}/{result.variant}"
         if (prompt, result.response_id) in twice:
             raise InputError(f"{path}: two judgments of {result.response_id} under {prompt}: expected one")
-    return said
+    return survey
 
 
 def _criteria(
-    said: _Said, wanted: str | None, folder: Path, own: Sequence[StrPath]
+    survey: _Survey, wanted: str | None, folder: Path, own: Sequence[StrPath]
 ) -> tuple[tuple[Criterion, ...], tuple[str, ...]]:
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
-    if not said:
+    if not survey:
         raise InputError(f"{folder}: nothing was judged there")
-    digests = {prompt: {digest for digest, _, _ in about} for prompt, about in said.items()}
+    digests = {prompt: {digest for digest, _, _ in about} for prompt, about in survey.items()}
     criteria = _prompts(digests, wanted, folder, {prompt.prompt_id: prompt for prompt in map(find_criterion, own)})
     warnings = []
-    juries = all(is_jury(judge) for about in said.values() for _, judge, _ in about)
+    juries = all(is_jury(judge) for about in survey.values() for _, judge, _ in about)
     for criterion in criteria:
         if criterion.prompt_id not in digests:
             raise UsageError(f"{folder}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
@@ -184,11 +184,11 @@ def _criteria(
 
 
 def _check_grades(
-    results: Sequence[Judgment | Failure], said: _Said, criteria: tuple[Criterion, ...], path: Path
+    results: Sequence[Judgment | Failure], survey: _Survey, criteria: tuple[Criterion, ...], path: Path
 ) -> None:
     """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since."""
     scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
-    off = {prompt for prompt, scale in scales.items() if {grade for *_, grade in said[prompt]} - {*scale, None}}
+    off = {prompt for prompt, scale in scales.items() if {grade for *_, grade in survey[prompt]} - {*scale, None}}
     problems = [
         Problem(
             code="off_scale",

@@ -302,8 +302,8 @@ def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, ha
     exists = None
     if hashes is not None and not pooling.passages:
         keys = sorted({key for response in pool.responses for key in lacking_texts(response, pool)})
-        known = {key for key, md5 in zip(keys, hashes.find(keys), strict=True) if md5 is not None}
-        exists = known.__contains__
+        listed = {key for key, md5 in zip(keys, hashes.find(keys), strict=True) if md5 is not None}
+        exists = listed.__contains__
     named = without_evidence(pool, exists)
     told = {row.file for row in submitted.problems if row.code == "absent_evidence"}
     rows = [
@@ -323,11 +323,11 @@ def _check_rules(submitted: Submitted, fits: Callable[[Rules], bool], why: str) 
 
 def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
     """Refuse selected turns that no run has: without topics, only the runs show a mistyped id."""
-    known = {candidate.turn_id for candidate in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
+    turn_ids = {candidate.turn_id for candidate in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
     if previous:
-        known |= {response.turn_id for response in previous.responses} | {row.turn_id for row in previous.exclusions}
-    known = set(map(run_turn_id, known))
-    absent = sorted((selection.turns or frozenset()) - known, key=natural_key)
+        turn_ids |= {response.turn_id for response in previous.responses} | {row.turn_id for row in previous.exclusions}
+    turn_ids = set(map(run_turn_id, turn_ids))
+    absent = sorted((selection.turns or frozenset()) - turn_ids, key=natural_key)
     if absent:
         names = ", ".join(map(shown, absent[:5]))
         raise UsageError(f"no run has the selected turns {names}; --topics FILE tells whether they exist")
