@@ -20,7 +20,7 @@ from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.pairs import rating_board
-from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
+from judge.results.rows import CorrectedRow, RunDifference, Score, flag_lines, folder_unit, worded
 from judge.results.tables import ResultTables, told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -35,7 +35,7 @@ _OF_ERRORS: Mapping[JudgedUnit, str] = {
 
 
 def print_leaderboard(
-    rows: Sequence[LeaderboardRow],
+    rows: Sequence[Score],
     criteria: Sequence[Criterion],
     banner: str,
     pairs: Sequence[RunDifference] = (),

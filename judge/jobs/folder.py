@@ -29,7 +29,7 @@ from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion, JudgedUnit, Record
 from judge.results.qrels import qrel_name, qrels_text, sidecar
-from judge.results.rows import LeaderboardRow, RunDifference, worded
+from judge.results.rows import RunDifference, Score, worded
 from judge.results.tables import ResultTables
 
 UNCALIBRATED = (
@@ -75,7 +75,7 @@ class Outcome(Record, frozen=True):
         return self.statement.banner if self.statement else UNCALIBRATED
 
     @property
-    def leaderboard(self) -> Table[LeaderboardRow]:
+    def leaderboard(self) -> Table[Score]:
         """A row for each run and criterion."""
         return self.tables.leaderboard
 

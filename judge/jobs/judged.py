@@ -20,7 +20,7 @@ from judge.jobs.manifest import OutputFolder, looks
 from judge.pool.records import Pool, is_new, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import Score
 from judge.results.tables import ResultTables, result_tables
 from judge.results.told import told_results
 
@@ -77,7 +77,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, verdicts=own) if own else self
 
     @property
-    def leaderboard(self) -> tuple[LeaderboardRow, ...]:
+    def leaderboard(self) -> tuple[Score, ...]:
         """One row per run and criterion."""
         return leaderboard(self.pool, self.results, self.criteria, cluster=self.cluster)
 

@@ -284,7 +284,7 @@ def _drawn(folder: ReportedFolder) -> Iterator[Picture]:
     if isinstance(folder, RunFolder):
         slugs = safe_names(criterion.name for criterion in boards_of(folder.judged.criteria))
         for name, rows in groups_of((row.criterion, row) for row in folder.tables.leaderboard).items():
-            if not any(row.n for row in rows):
+            if not any(row.counts["n"] for row in rows):
                 continue
             means = [(row.run_id, row.mean) for row in rows]
             forms = interval_plot(means, "mean grade", f"{name} by run", worded("turns", folder.judged.pool.unit))

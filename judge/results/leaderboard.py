@@ -2,28 +2,29 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import Cluster, groups_of, natural_key
+from judge.io.ids import Cluster, groups_of
 from judge.io.table import Column, RecordColumns, Table, as_column, fields, records_table
 from judge.io.text import count, decimals, markdown_cell, number, printable
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
+from judge.records import Criterion, Estimate, JudgedUnit
 from judge.results import rows as board_rows
 from judge.results.citations import Measure, boards_of
 from judge.results.details import sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
-from judge.stats.means import FEWEST_TOPICS, mean_interval
-from judge.stats.separation import shared_ranks
+from judge.stats.means import FEWEST_TOPICS
 
 COLUMNS: RecordColumns = {
-    **fields("run_id criterion rank turns n unable missing harness not_asked unanswered coverage"),
-    **fields("mean=mean.value low=mean.low high=mean.high topics=mean.topics bound expected_mean positive"),
-    **fields("share_positive share_of_turns"),
+    **fields("run_id criterion rank turns=counts.turns n=counts.n unable=counts.unable missing=counts.missing"),
+    **fields("harness=counts.harness not_asked=counts.not_asked unanswered=counts.unanswered"),
+    "coverage": lambda row: coverage(row),
+    **fields("mean=mean.value low=mean.low high=mean.high topics=mean.topics bound expected_mean=more.expected_mean"),
+    **fields("positive=counts.positive"),
+    "share_positive": lambda row: share_positive(row),
+    **fields("share_of_turns=more.share_of_turns"),
     "reasons": lambda row: _reasons(row.reasons),
     "flags": lambda row: " ".join(row.flags),
     "note": lambda row: board_rows.noted(
@@ -35,13 +36,11 @@ _SHOWN: RecordColumns = {
     "95 % interval": lambda row: _interval(row.mean),
     "bound": lambda row: row.bound,
     # As iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not.
-    "positive": lambda row: (
-        f"{decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else ""
-    ),
-    "all turns": lambda row: decimals(row.share_of_turns, 2),
-    "expected": lambda row: row.expected_mean,
-    "n/turns": lambda row: f"{row.n}/{row.turns}",
-    "coverage": lambda row: decimals(row.coverage, 2),
+    "positive": lambda row: _positive(row),
+    "all turns": lambda row: decimals(row.more.get("share_of_turns"), 2),
+    "expected": lambda row: row.more.get("expected_mean"),
+    "n/turns": lambda row: f"{row.counts['n']}/{row.counts['turns']}",
+    "coverage": lambda row: decimals(coverage(row), 2),
     "no grade": lambda row: _without_grade(row),
     "flags": lambda row: "; ".join(filter(None, (per_topic(row), _recital(row), " ".join(row.flags)))),
 }
@@ -102,7 +101,7 @@ def leaderboard(
     *,
     expected: Mapping[str, Collection[str]] | None = None,
     cluster: Cluster = "topic",
-) -> Table[board_rows.LeaderboardRow]:
+) -> Table[board_rows.Score]:
     """A row for each run and criterion: criteria as given, best bound first, ties in natural order of run id.
 
     The bound is the mean over all turns that a run had to answer, where turns without a grade count as the worst one
@@ -130,70 +129,116 @@ def leaderboard(
     )
 
 
-def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster) -> list[board_rows.LeaderboardRow]:
-    """The rows of one criterion by bound, each with its rank; rows without a bound have none and come last."""
-    rows = [_row(run, criterion, cluster) for run in runs]
-    ranks = shared_ranks([row.bound for row in rows], higher_is_better=criterion.scale.polarity == "higher")
-    ranked = [msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)]
-    return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
+def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster) -> list[board_rows.Score]:
+    """The scores under one criterion by bound, each with its rank; those without a bound have none and come last."""
+    scores = [score_of(run, criterion, cluster) for run in runs]
+    return board_rows.ranked(scores, higher_is_better=criterion.scale.polarity == "higher")
 
 
-def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> board_rows.LeaderboardRow:
-    """The row of one run; the mean is clustered by the topics in the turn ids, or by their themes."""
-    scale = criterion.scale
-    given = [entry for _, entry in run.graded]
-    levels = sorted(level.grade for level in scale.levels)
-    counts = Counter(entry.grade for entry in given)
-    mean = mean_interval([entry.grade for entry in given], run.clusters(cluster), bounds=(levels[0], levels[-1]))
-    expected = [entry.expected for entry in given if entry.expected is not None]
-    positive = sum(counts[grade] for grade in scale.positive)
-    n = sum(entry.answered for entry in given)
-    worst = worst_grade(scale)
-    harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
-    return board_rows.LeaderboardRow(
+def score_of(run: RunTurns, criterion: Criterion, cluster: Cluster) -> board_rows.Score:
+    """A run under a criterion: the mean is over the graded turns, and the counts are of COUNTS."""
+    graded = [(unit.topic_id, grade.grade) for unit, grade in run.graded]
+    mean = board_rows.mean_over(graded, cluster, criterion.scale.ends)
+    n = sum(grade.answered for _, grade in run.graded)
+    worst = worst_grade(criterion.scale)
+    more = {name: fact(run, criterion) for name, fact in MORE.items()}
+    return board_rows.Score(
         run_id=run.run_id,
         criterion=criterion.name,
-        rank=None,
-        turns=run.turns,
-        n=n,
-        unable=run.unable,
-        missing=sum(run.reasons.values()),
-        harness=harness,
-        not_asked=run.not_asked,
-        unanswered=run.unanswered + len(given) - n,
         mean=mean,
         bound=run.bound(mean.value, [worst] * len(run.failed), worst),
-        # A mean over some of the grades must not stand beside one over all of them.
-        expected_mean=math.fsum(expected) / n if n and len(expected) == n else None,
-        positive=positive,
-        share_positive=positive / n if n else None,
-        share_of_turns=run.share_of_turns,
-        reasons=run.reasons,
+        counts={
+            "turns": run.turns,
+            "n": n,
+            "unable": run.unable,
+            "missing": sum(run.reasons.values()),
+            "harness": sum(count for reason, count in run.reasons.items() if reason in HARNESS),
+            "not_asked": run.not_asked,
+            "unanswered": run.unanswered + len(run.graded) - n,
+            "positive": sum(grade.grade in criterion.scale.positive for _, grade in run.graded),
+        },
+        reasons={str(reason): count for reason, count in run.reasons.items()},
         flags=run_flags(run),
+        more={name: value for name, value in more.items() if value is not None},
         cluster=cluster,
-        turns_per_topic=run.turns_per_topic,
-        reciting=run.reciting,
-        grades={level: counts[level] for level in levels} if n and not isinstance(criterion, Measure) else {},
     )
 
 
-def per_topic(row: board_rows.LeaderboardRow) -> str:
+def _expected_mean(run: RunTurns, criterion: Criterion) -> float | None:
+    """The mean under the label probabilities; a mean over some of the grades must not stand beside one over all."""
+    expected = [grade.expected for _, grade in run.graded if grade.expected is not None]
+    return math.fsum(expected) / len(expected) if expected and len(expected) == len(run.graded) else None
+
+
+def _grades(run: RunTurns, criterion: Criterion) -> Mapping[int, int] | None:
+    """On how many turns a run has each grade of the scale."""
+    if not run.graded or isinstance(criterion, Measure):
+        return None
+    counts = Counter(grade.grade for _, grade in run.graded)
+    return {grade: counts[grade] for grade in sorted(level.grade for level in criterion.scale.levels)}
+
+
+MORE: dict[str, Callable[[RunTurns, Criterion], Any]] = {
+    "expected_mean": _expected_mean,
+    "share_of_turns": lambda run, _: run.share_of_turns,
+    "turns_per_topic": lambda run, _: run.turns_per_topic,
+    "grades": _grades,
+    "reciting": lambda run, _: run.reciting or None,
+}
+"""What a leaderboard says of a run beside its mean; None is left out. A row is what a column may show.
+
+expected_mean: under the label probabilities. share_of_turns: of the turns of the qrels, those on which the run's top
+pooled response has a positive grade. turns_per_topic: of an interactive run, of a topic that it reached, on average.
+grades: on how many turns it has each grade. reciting: share of its pooled responses that recite the judge's prompt.
+"""
+COUNTS = {
+    "turns": "turns that the run had to answer; n, unable, missing, not_asked and unanswered add up to it",
+    "n": "turns with a grade",
+    "unable": "turns on which the judge said that it cannot grade",
+    "missing": "turns on which the judge was asked and failed",
+    "harness": "turns of these on which the provider failed, the server cut the prompt or the budget was spent",
+    "not_asked": "turns left out of a trial of part of the pool",
+    "unanswered": "turns without a pooled response that the run ranked first",
+    "positive": "turns with a positive grade",
+}
+"""What leaderboards count."""
+
+
+def coverage(score: board_rows.Score) -> float:
+    """Share of the turns that have a grade or an 'unable' verdict."""
+    return (score.counts["n"] + score.counts["unable"]) / score.counts["turns"]
+
+
+def share_positive(score: board_rows.Score) -> float | None:
+    """Share of the graded turns with a positive grade."""
+    n = score.counts["n"]
+    return score.counts["positive"] / n if n else None
+
+
+def _positive(score: board_rows.Score) -> str:
+    n = score.counts["n"]
+    positive = score.counts["positive"]
+    return f"{decimals(share_positive(score), 2)} ({positive}/{n - positive})" if n else ""
+
+
+def per_topic(score: board_rows.Score) -> str:
     """The turns a topic of an interactive run; empty for other runs."""
-    return "" if row.turns_per_topic is None else f"{row.turns_per_topic:.1f} turns a topic"
+    turns = score.more.get("turns_per_topic")
+    return "" if turns is None else f"{turns:.1f} turns a topic"
 
 
-def _recital(row: board_rows.LeaderboardRow) -> str:
-    return f"{row.reciting:.0%} recite the prompt" if row.reciting else ""
+def _recital(score: board_rows.Score) -> str:
+    return f"{score.more['reciting']:.0%} recite the prompt" if "reciting" in score.more else ""
 
 
-def board(rows: Iterable[board_rows.LeaderboardRow], unit: JudgedUnit = "response") -> Table[Any]:
+def board(rows: Iterable[board_rows.Score], unit: JudgedUnit = "response") -> Table[Any]:
     """The rows of one criterion for people, in the nouns of the unit."""
     columns: RecordColumns = {board_rows.worded(as_column(column).name, unit): cell for column, cell in _SHOWN.items()}
     return records_table(columns, rows, "", places=3)
 
 
 def leaderboard_markdown(
-    rows: Sequence[board_rows.LeaderboardRow],
+    rows: Sequence[board_rows.Score],
     banner: str,
     criteria: Sequence[Criterion] = (),
     notes: Iterable[str] = (),
@@ -248,19 +293,19 @@ def _interval(mean: Estimate) -> str:
     return f"[{decimals(mean.low, 3)}, {decimals(mean.high, 3)}]"
 
 
-def _without_grade(row: board_rows.LeaderboardRow) -> str:
+def _without_grade(row: board_rows.Score) -> str:
     """Why turns have no grade, with counts; failures of the harness stand apart."""
     counts = {
-        "unable": row.unable,
-        f"missing ({_reasons(row.reasons, harness=False)})": row.missing - row.harness,
-        f"harness ({_reasons(row.reasons, harness=True)})": row.harness,
-        "not asked": row.not_asked,
-        "unanswered": row.unanswered,
+        "unable": row.counts["unable"],
+        f"missing ({_reasons(row.reasons, harness=False)})": row.counts["missing"] - row.counts["harness"],
+        f"harness ({_reasons(row.reasons, harness=True)})": row.counts["harness"],
+        "not asked": row.counts["not_asked"],
+        "unanswered": row.counts["unanswered"],
     }
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def _reasons(reasons: Mapping[FailureReason, int], harness: bool | None = None) -> str:
+def _reasons(reasons: Mapping[str, int], harness: bool | None = None) -> str:
     """Reasons with their counts where they differ: all of them, those of the harness, or the others."""
     chosen = {reason: n for reason, n in reasons.items() if harness is None or (reason in HARNESS) is harness}
     return ", ".join(

@@ -14,8 +14,8 @@ from judge.io.text import count, interval, markdown_cell
 from judge.pool.build import normalize
 from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate, Record, Scale
-from judge.results.rows import RowFlag, noted, too_few_topics
+from judge.records import Criterion, Estimate, Scale
+from judge.results.rows import RowFlag, Score, noted, too_few_topics
 from judge.stats.correction import Corrected
 from judge.stats.preference import Ratings, rating_places, ratings
 from judge.stats.separation import Place
@@ -27,83 +27,47 @@ first and shown second (1 better, .5 tie, 0 worse; None without a verdict); and 
 there is no such verdict: a reason, a `TurnGrade` of "unable", or None where not asked."""
 
 
-class RatingRow(Record, frozen=True):
-    """One run under one criterion of pairs; the counts are of pairs."""
-
-    criterion: str
-    run_id: str
-    rating: Estimate
-    """The logarithm of its strength; 0 is the mean of the rated runs."""
-    rank: int | None
-    rank_low: int | None
-    rank_high: int | None
-    """The ends of the 95 % interval of the rank, which holds for all runs at once."""
-    letters: str
-    """Runs that share a letter cannot be told apart."""
-    won: int
-    tied: int
-    lost: int
-    flipped: int
-    """The verdict changed with the order."""
-    missing: int
-    """An order has no verdict."""
-    flags: tuple[RowFlag, ...]
-    """Those of its win rate."""
-    cluster: Cluster = "topic"
-    topics: float = 0.0
-    """How many topics of equal size its place rests on."""
-    looks: int = 1
-    """How often runs were rated: each time but the last, the ratings decided which pairs were drawn next."""
-
-    @property
-    def unplaced(self) -> bool:
-        """Whether it has a rank, but too few topics for letters and a rank interval."""
-        return self.rank is not None and self.rank_low is None
-
-    @property
-    def why_none(self) -> str | None:
-        """Why it has no rating, no interval or no letters."""
-        return self.rating.reason or (too_few_topics(self.topics, self.cluster) if self.unplaced else None)
-
-    @property
-    def rated_again(self) -> str:
-        """How often runs were rated, unless it was once."""
-        return f"runs rated {self.looks} times" if self.looks > 1 else ""
-
-    @property
-    def win_rate(self) -> float | None:
-        """The share of decided pairs that it won, a tie being half a win."""
-        decided = self.won + self.tied + self.lost
-        return (self.won + self.tied / 2) / decided if decided else None
-
-    @property
-    def score(self) -> str:
-        """Pairs won, tied and lost."""
-        return f"{self.won}-{self.tied}-{self.lost}"
-
-
-COLUMNS: RecordColumns = {
-    **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
-    **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
-    "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted("; ".join(filter(None, (row.why_none, row.rated_again))) or None, row.cluster),
-}
-PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped", "missing")
-"""Of the table of pairs of runs: what `run_a` did against `run_b`."""
+COUNTS = ("won", "tied", "lost", "flipped", "missing")
+"""Of a run or of two: pairs won, tied and lost; those whose verdict changed with the order; those of which an order has
+no verdict."""
 _KINDS = (1.0, 0.5, 0.0, "flipped", "missing")
-"""What became of a pair, in the order of the last of these columns."""
+"""What became of a pair, in the order of COUNTS."""
 FEWEST_LACKING = 2
 """Fewest pairs without a verdict that say something of a response which they have in common."""
-_SHOWN: RecordColumns = {
-    "rank": lambda row: row.rank,
-    "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
-    "tie": lambda row: row.letters,
-    "run": lambda row: row.run_id,
-    Column("rating [95 %]", 2, signed=True): lambda row: row.rating,
-    Column("win rate", 2): lambda row: row.win_rate,
-    **fields("w-t-l=score flipped missing"),
-    "note": lambda row: "; ".join(filter(None, (row.rating.reason, " ".join(row.flags)))),
+COLUMNS: RecordColumns = {
+    **fields("criterion rank rank_lo=place.low rank_hi=place.high tie=place.letters run=run_id rating=mean.value"),
+    **fields("lo=mean.low hi=mean.high"),
+    "win_rate": lambda score: win_rate(score),
+    **fields(" ".join(f"{name}=counts.{name}" for name in COUNTS)),
+    **fields("topics=mean.topics"),
+    "flags": lambda score: " ".join(score.flags),
+    "note": lambda score: noted(
+        "; ".join(filter(None, (score.mean.reason or score.few_topics, _rated_again(score)))) or None, score.cluster
+    ),
 }
+PAIR_COLUMNS = ("criterion", "run_a", "run_b", *COUNTS)
+"""Of the table of pairs of runs: what `run_a` did against `run_b`."""
+_SHOWN: RecordColumns = {
+    **fields("rank ranks tie=place.letters run=run_id"),
+    Column("rating [95 %]", 2, signed=True): lambda score: score.mean,
+    Column("win rate", 2): lambda score: win_rate(score),
+    "w-t-l": lambda score: "{won}-{tied}-{lost}".format(**score.counts),
+    **fields("flipped=counts.flipped missing=counts.missing"),
+    "note": lambda score: "; ".join(filter(None, (score.mean.reason, " ".join(score.flags)))),
+}
+
+
+def win_rate(score: Score) -> float | None:
+    """The share of decided pairs that a run won, a tie being half a win."""
+    decided = score.counts["won"] + score.counts["tied"] + score.counts["lost"]
+    return (score.counts["won"] + score.counts["tied"] / 2) / decided if decided else None
+
+
+def _rated_again(score: Score) -> str:
+    """How often runs were rated, each time but the last before more pairs were drawn; empty if it was once."""
+    return f"runs rated {score.more['looks']} times" if score.more["looks"] > 1 else ""
+
+
 RATINGS = """
 rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ties), 0 for the mean run. Only pairs with
 the same verdict in both orders count: where two runs differ by 0.7, the better one wins twice as many of these as it
@@ -190,7 +154,7 @@ def rated_runs(
     criterion: Criterion,
     cluster: Cluster,
     looks: int = 1,
-) -> tuple[list[RatingRow], list[tuple[object, ...]], str]:
+) -> tuple[list[Score], list[tuple[object, ...]], str]:
     """The rows of the flagged runs, best first; those of pairs of runs; and what to know about verdicts and letters.
 
     `looks`: how often runs were rated, each time but the last before more pairs were drawn.
@@ -217,8 +181,9 @@ def rated_runs(
         of_runs[a] += tally
     rows = _rows(ratings(counts), counts, of_runs, flags, criterion.name, cluster, looks)
     said = [_of_places(first_place(compared, flags, cluster), compared)]
-    if any(row.unplaced for row in rows):
-        why = too_few_topics(max(row.topics for row in rows if row.unplaced), cluster)
+    unplaced = [row.more["topics"] for row in rows if row.few_topics]
+    if unplaced:
+        why = too_few_topics(max(unplaced), cluster)
         said.append(f"{why[0].upper()}{why[1:]}.")
     if looks > 1:
         said.append(
@@ -264,7 +229,7 @@ def _rows(
     name: str,
     cluster: Cluster,
     looks: int,
-) -> list[RatingRow]:
+) -> list[Score]:
     of_topics = counts.sum(axis=(2, 3)) + counts.sum(axis=(1, 3))
     topics = (of_topics > 0).sum(axis=0).tolist()
     why = found.reason if isinstance(found, Undefined) else None
@@ -273,32 +238,29 @@ def _rows(
     if not isinstance(found, Undefined):
         runs = found[0]
         of_places = rating_places(found, counts)
-    rows = []
-    for number, (run_id, tally), of, rank in zip(range(len(runs)), of_runs.items(), runs, of_places, strict=True):
-        rows.append(
-            RatingRow(
-                criterion=name,
+    scores = []
+    for number, (run_id, tally) in enumerate(of_runs.items()):
+        rating = runs[number]
+        scores.append(
+            Score(
                 run_id=run_id,
-                rating=Estimate(
-                    value=of.value,
-                    low=of.low,
-                    high=of.high,
+                criterion=name,
+                mean=Estimate(
+                    value=rating.value,
+                    low=rating.low,
+                    high=rating.high,
                     n=round(of_topics[:, number].sum()),
                     topics=topics[number],
-                    reason=of.reason,
+                    reason=rating.reason,
                 ),
-                rank=rank.rank if rank else None,
-                rank_low=rank.low if rank else None,
-                rank_high=rank.high if rank else None,
-                letters=rank.letters if rank else "",
-                **{name: tally[kind] for name, kind in zip(PAIR_COLUMNS[3:], _KINDS, strict=True)},
+                place=of_places[number],
+                counts={name: tally[kind] for name, kind in zip(COUNTS, _KINDS, strict=True)},
                 flags=flags[run_id],
+                more={"topics": rating.topics, "looks": looks},
                 cluster=cluster,
-                topics=of.topics,
-                looks=looks,
             )
         )
-    return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, -(row.win_rate or 0.0)))
+    return sorted(scores, key=lambda score: (score.rank is None, score.rank or 0, -(win_rate(score) or 0.0)))
 
 
 def _of_places(advantage: Estimate, compared: Sequence[Duel]) -> str:
@@ -322,7 +284,7 @@ def _of_places(advantage: Estimate, compared: Sequence[Duel]) -> str:
     )
 
 
-def ratings_markdown(rows: Sequence[RatingRow], advantages: Mapping[str, str]) -> str:
+def ratings_markdown(rows: Sequence[Score], advantages: Mapping[str, str]) -> str:
     """A table for each criterion, and how to read it; empty without rows."""
     parts = []
     for name, said in advantages.items():
@@ -331,6 +293,6 @@ def ratings_markdown(rows: Sequence[RatingRow], advantages: Mapping[str, str]) -
     return "".join(parts)
 
 
-def rating_board(rows: Iterable[RatingRow], name: str) -> Table[Any]:
+def rating_board(rows: Iterable[Score], name: str) -> Table[Any]:
     """The rows of one criterion for people."""
     return records_table(_SHOWN, (row for row in rows if row.criterion == name), f"{name}: ratings", places=2)

@@ -3,13 +3,13 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.words import COPIED_RUN
-from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
+from judge.records import Criterion, Estimate, JudgedUnit, Record
 from judge.stats.means import mean_interval
 from judge.stats.separation import FEWEST_TOPICS_APART, Place, shared_ranks
 
@@ -72,6 +72,9 @@ class Score(Record, frozen=True, omit_defaults=True):
     """How many units, and what became of them."""
     reasons: Mapping[str, int] = {}
     """Why values are missing, with counts."""
+    flags: tuple[RowFlag, ...] = ()
+    more: Mapping[str, Any] = {}
+    """What is said beside the mean, by name; what has nothing to say is left out."""
     values: Mapping[str, float] = {}
     """Of measures by grades of strangers: turn to its value, in natural order."""
     cluster: Cluster = "topic"
@@ -81,6 +84,19 @@ class Score(Record, frozen=True, omit_defaults=True):
     def rank(self) -> int | None:
         """By the bound; equal bounds share a rank."""
         return self.place.rank if self.place else None
+
+    @property
+    def ranks(self) -> str:
+        """The ranks that the run may have; empty with too few topics."""
+        return "" if self.place is None or self.place.low is None else f"{self.place.low}-{self.place.high}"
+
+    @property
+    def few_topics(self) -> str | None:
+        """Why it has a rank, but no letters and no interval of the rank; None where it has them, or no rank.
+
+        `more` has the number of topics of equal size that its place rests on.
+        """
+        return too_few_topics(self.more["topics"], self.cluster) if self.place and not self.ranks else None
 
 
 def over_all(total: float, asked: int, left_out: int, unanswered: int, worst: float) -> float | None:
@@ -182,57 +198,6 @@ class RankingChange(Record, frozen=True):
     pairs: int
 
 
-class LeaderboardRow(Record, frozen=True, omit_defaults=True):
-    """One run under one criterion."""
-
-    run_id: str
-    criterion: str
-    rank: int | None
-    """By the bound; equal bounds share a rank. None if nobody asked about its responses."""
-    turns: int
-    """Turns that the run had to answer; n, unable, missing, not_asked and unanswered add up to it."""
-    n: int
-    """Turns with a grade."""
-    unable: int
-    """Turns on which the judge said that it cannot grade."""
-    missing: int
-    """Turns on which the judge was asked and failed."""
-    harness: int
-    """Turns of these on which the provider failed, the server cut the prompt or the budget was spent."""
-    not_asked: int
-    """Turns left out of a trial of part of the pool."""
-    unanswered: int
-    """Turns without a pooled response that the run ranked first."""
-    mean: Estimate
-    """Over the graded turns."""
-    bound: float | None
-    """Mean over all turns, where those without a grade count as the worst one."""
-    expected_mean: float | None
-    """Mean of the expected grades under the label probabilities."""
-    positive: int
-    """Turns with a positive grade."""
-    share_positive: float | None
-    """Share of the graded turns with a positive grade."""
-    share_of_turns: float | None
-    """Share of the turns of the qrels on which the run's top pooled response has a positive grade."""
-    reasons: dict[FailureReason, int]
-    """Why judgments are missing, with counts."""
-    flags: tuple[RowFlag, ...]
-    cluster: Cluster = "topic"
-    """What the interval is over, and what is counted as topics."""
-    turns_per_topic: float | None = None
-    """Of an interactive run: the turns of a topic that it reached, on average."""
-    grades: Mapping[int, int] = {}
-    """On how many turns it has each grade of the scale."""
-    reciting: float = 0.0
-    """Share of its pooled responses that recite the judge's prompt."""
-
-    @property
-    def coverage(self) -> float:
-        """Share of the turns that have a grade or an 'unable' verdict."""
-        return (self.n + self.unable) / self.turns
-
-
 class RunDifference(Record, frozen=True, omit_defaults=True):
     """Two runs under one criterion, on the turns that are graded for both.
 
@@ -294,7 +259,7 @@ def folder_unit(criteria: Sequence[Criterion]) -> JudgedUnit:
 
 
 def flag_lines(
-    rows: Iterable[LeaderboardRow | CorrectedRow], unit: JudgedUnit, meanings: Mapping[RowFlag, str] = FLAGS
+    rows: Iterable[Score | CorrectedRow], unit: JudgedUnit, meanings: Mapping[RowFlag, str] = FLAGS
 ) -> list[str]:
     """The meaning of each flag in the rows, in the nouns of the unit."""
     used = {flag for row in rows for flag in row.flags}

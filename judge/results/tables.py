@@ -18,8 +18,8 @@ from judge.results import details, leaderboard, pairs
 from judge.results.citations import Measure, boards_of
 from judge.results.details import checked_scores, sentence_scores, topic_scores
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
-from judge.results.pairs import PAIR_COLUMNS, RatingRow, rated_runs, ratings_markdown
-from judge.results.rows import LeaderboardRow, RunDifference, Score, noted, worded
+from judge.results.pairs import PAIR_COLUMNS, rated_runs, ratings_markdown
+from judge.results.rows import RunDifference, Score, noted, worded
 from judge.results.turns import RunTurns, duels_of, run_flags, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
@@ -187,7 +187,7 @@ SEED = 2023
 class ResultTables(NamedTuple):
     """The rows of each table: criteria as given, runs in natural order or by rank."""
 
-    leaderboard: Table[LeaderboardRow]
+    leaderboard: Table[Score]
     differences: Table[RunDifference]
     sentences: Table[Score]
     """Where a prompt labels sentences."""
@@ -196,7 +196,7 @@ class ResultTables(NamedTuple):
     topics: Table[Score]
     """Of interactive runs; a dialogue is all of its topic, so the leaderboard says of its topics what there is to say.
     """
-    ratings: Table[RatingRow]
+    ratings: Table[Score]
     """Where pairs of responses are compared."""
     compared: Table[Any]
     """Of them, every two runs that met."""
@@ -235,12 +235,12 @@ def result_tables(
 ) -> ResultTables:
     """The rows of every table; the arguments are those of `leaderboard`, and of `rated_runs`."""
     rng = np.random.default_rng(SEED)
-    board: list[LeaderboardRow] = []
+    board: list[Score] = []
     apart: list[RunDifference] = []
     sentences: list[Score] = []
     citations: list[Score] = []
     topics: list[Score] = []
-    ratings: list[RatingRow] = []
+    ratings: list[Score] = []
     compared: list[tuple[object, ...]] = []
     advantages: dict[str, str] = {}
     results = sequence(results)

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from string import ascii_letters
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from judge.stats.correction import Corrected
@@ -26,8 +26,7 @@ _TABLED = (*range(1, 21), 24, 30, 40, 60, 120, 240)
 """Degrees of freedom of quantiles, as in printed tables; those between count as the next fewer."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A run's rank; where topics suffice, also the ranks that it may have and its letters."""
 
     rank: int

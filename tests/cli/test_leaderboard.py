@@ -119,7 +119,7 @@ def test_json_has_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) 
     rows = shown["rows"]
     assert [row["rank"] for row in rows] == [1, 2, 3]
     assert {row["corrected"]["n"] for row in rows} <= {11, 12}
-    assert [row["turns"] for row in json.loads(printed(capsys, run(folder, "--json")))] == [24, 24, 24]
+    assert [row["counts"]["turns"] for row in json.loads(printed(capsys, run(folder, "--json")))] == [24, 24, 24]
 
 
 def test_gold_without_probabilities_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,8 @@ from judge.cli.tables import print_leaderboard
 from judge.extra.nuggets import MATCH_LABELS
 from judge.io.text import columns_of
 from judge.records import Estimate
-from judge.results.rows import LeaderboardRow
+from judge.results.leaderboard import COUNTS
+from judge.results.rows import Score
 from tests.cli.test_help import PLACES
 from tests.conftest import PROJECT, Terminal, complaint, put
 
@@ -285,11 +286,8 @@ def test_headings_and_the_banner_stand_out_on_a_terminal(monkeypatch, capsys) ->
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     mean = Estimate(value=1.0, low=None, high=None, n=1, topics=1)
-    row = LeaderboardRow(
-        run_id="a", criterion="groundedness", rank=1, turns=1, n=1, unable=0, missing=0, harness=0, not_asked=0,
-        unanswered=0, mean=mean, bound=1.0, expected_mean=None, positive=1, share_positive=1.0, share_of_turns=1.0,
-        reasons={}, flags=(),
-    )  # fmt: skip
+    counts = {**dict.fromkeys(COUNTS, 0), "turns": 1, "n": 1, "positive": 1}
+    row = Score(run_id="a", criterion="groundedness", mean=mean, bound=1.0, counts=counts, more={"share_of_turns": 1.0})
     print_leaderboard([row], [find_criterion("groundedness")], "UNCALIBRATED: nobody has compared them.")
     out = capsys.readouterr().out
     assert out.startswith("\x1b[1;33mUNCALIBRATED: nobody has compared them.\x1b[0m\n")

@@ -241,9 +241,9 @@ def same_boards(out: Path, capsys) -> dict[str, tuple[int, int, int]]:
     written = [dict(zip(header, row, strict=True)) for row in table]
     counted = ("turns", "n", "unable", "missing", "not_asked", "unanswered")
     assert [(one["run_id"], *(int(one[name]) for name in counted)) for one in written] == [
-        (one["run_id"], *(one[name] for name in counted)) for one in rows
+        (one["run_id"], *(one["counts"][name] for name in counted)) for one in rows
     ]
-    return {one["run_id"]: (one["turns"], one["n"], one["unanswered"]) for one in rows}
+    return {one["run_id"]: tuple(one["counts"][name] for name in ("turns", "n", "unanswered")) for one in rows}
 
 
 def test_a_later_leaderboard_knows_what_each_run_had_to_answer(tmp_path, example, capsys):

@@ -22,9 +22,10 @@ from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
 from judge.report.sections import EXCLUDED, capped, excluded_words
 from judge.report.sections.making import in_all, spent
 from judge.report.sections.summary import _parts, order_of
-from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.rows import RunDifference, Score
 from judge.results.tables import tie_letters
 from judge.runs.check import CODES
+from judge.stats.separation import Place
 from tests.results.test_leaderboard import criterion
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"
@@ -42,8 +43,9 @@ def content(*parts: ReportPart) -> Content:
 # ---------------------------------------------------------------- who is first and who is last
 
 
-def placed(run_id: str, rank: int, mean: float, bound: float) -> LeaderboardRow:
-    return LeaderboardRow(run_id, "c", rank, 8, 8, 0, 0, 0, 0, 0, estimate(mean), bound, None, 8, 1.0, 1.0, {}, ())
+def placed(run_id: str, rank: int, mean: float, bound: float) -> Score:
+    place = Place(rank=rank, low=None, high=None, letters="")
+    return Score(run_id=run_id, criterion="c", mean=estimate(mean), bound=bound, place=place)
 
 
 @pytest.mark.parametrize(

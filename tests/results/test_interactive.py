@@ -10,7 +10,7 @@ from judge.report.sections import FLAGS
 from judge.results.details import TOPICS
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import Score
 from judge.results.tables import result_tables
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
@@ -33,7 +33,7 @@ GULL = [
 REACHED = ("1_1~aa", "1_2~ab", "1_3~ac", "2_1~ad")
 
 
-def board(runs: dict[str, tuple[str, ...]], graded, failed=()) -> dict[str, LeaderboardRow]:
+def board(runs: dict[str, tuple[str, ...]], graded, failed=()) -> dict[str, Score]:
     pool = pool_of(runs, *(response for response, _ in graded), *failed)
     results = [*(judgment(response, grade) for response, grade in graded), *map(failure, failed)]
     return {row.run_id: row for row in leaderboard(pool, results, [criterion()])}
@@ -51,8 +51,16 @@ def test_a_topic_never_reached_is_left_out_of_one_mean_and_the_worst_in_the_othe
     unreached, mean, bound, unanswered, flags
 ):
     row = board({"gull": (*REACHED, *unreached)}, GULL)["gull"]
-    assert (row.mean.value, row.bound, row.unanswered, row.flags) == (mean, bound, unanswered, flags)
-    assert row.turns == row.n + row.unable + row.missing + row.not_asked + row.unanswered == 4 + unanswered
+    assert (row.mean.value, row.bound, row.counts["unanswered"], row.flags) == (mean, bound, unanswered, flags)
+    assert (
+        row.counts["turns"]
+        == row.counts["n"]
+        + row.counts["unable"]
+        + row.counts["missing"]
+        + row.counts["not_asked"]
+        + row.counts["unanswered"]
+        == 4 + unanswered
+    )
 
 
 def test_depth_is_the_run_s_own_and_unreached_topics_do_not_weigh_less_for_it():
@@ -89,7 +97,10 @@ def test_turns_that_a_short_conversation_lacks_count_as_unanswered():
     rows = board({**runs, "mute": ("1_0~unreached",)}, easy + long + deep)
     # 3 turns are below two thirds of the 3 + 2 turns that both others have in topics 1 and 2, and the 1 that the only
     # other has in topic 3, of which none is lacking. So 9 of 3 turns become 9 of 6.
-    found = [(row.run_id, row.turns_per_topic, row.mean.value, row.bound, row.n, row.turns) for row in rows.values()]
+    found = [
+        (row.run_id, row.more.get("turns_per_topic"), row.mean.value, row.bound, row.counts["n"], row.counts["turns"])
+        for row in rows.values()
+    ]
     assert found == [
         ("c", 2, 2, 2, 6, 6), ("d", 3, 2, 2, 6, 6), ("ea", 1, 3, 9 / 6, 3, 6),
         ("mute", None, None, 0, 0, 1),
@@ -140,7 +151,7 @@ def test_turns_are_lacking_as_two_other_conversations_of_the_topic_have_them(own
     conversations = [talk("x", 3, own), *(talk(f"o{number}", 2, n) for number, n in enumerate(others))]
     runs = {one[0][0].runs[0].run_id: tuple(response.turn_id for response, _ in one) for one in conversations}
     row = board(runs, [pair for one in conversations for pair in one])["x"]
-    assert (row.turns, row.unanswered) == (own + lacking, lacking)
+    assert (row.counts["turns"], row.counts["unanswered"]) == (own + lacking, lacking)
     assert ("SHORT" in row.flags) == (lacking > 0 or others == (30,))
 
 
@@ -170,7 +181,7 @@ def test_grades_by_passage_texts_of_the_run_s_own_are_flagged():
 
 def test_a_run_that_reached_nothing_has_the_worst_grade():
     row = board({"gull": REACHED, "mute": ("1_0~unreached", "2_0~unreached")}, GULL)["mute"]
-    assert (row.mean.value, row.bound, row.turns, row.unanswered, row.rank) == (None, 0.0, 2, 2, 2)
+    assert (row.mean.value, row.bound, row.counts["turns"], row.counts["unanswered"], row.rank) == (None, 0.0, 2, 2, 2)
 
 
 def test_a_scale_on_which_lower_is_better_has_its_own_worst_grade():
@@ -189,10 +200,10 @@ def test_no_run_has_to_answer_another_run_s_turns():
     )  # fmt: skip
     results = [*(judgment(response, grade) for response, grade in GULL), judgment(auto, 2)]
     rows = leaderboard(pool, results, [criterion()])
-    assert {row.run_id: (row.turns, row.bound) for row in rows} == {"gull": (4, 1.5), "auto": (1, 2.0)}
+    assert {row.run_id: (row.counts["turns"], row.bound) for row in rows} == {"gull": (4, 1.5), "auto": (1, 2.0)}
     # Also where nothing says which turns a run had to answer.
     rows = leaderboard(Pool(pool.responses, {}, ()), results, [criterion()])
-    assert {row.run_id: row.turns for row in rows} == {"gull": 5, "auto": 1}
+    assert {row.run_id: row.counts["turns"] for row in rows} == {"gull": 5, "auto": 1}
 
 
 def test_topics_are_shown_one_by_one():

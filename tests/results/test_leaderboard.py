@@ -1,6 +1,7 @@
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,11 +15,12 @@ from judge.io.ids import response_run, topic_of
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
 from judge.records import Criterion, Estimate, Level, Passage, Scale
-from judge.results.leaderboard import COLUMNS, board, leaderboard, leaderboard_markdown
+from judge.results.leaderboard import COLUMNS, board, coverage, leaderboard, leaderboard_markdown, share_positive
 from judge.results.qrels import qrels_text
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import Score
 from judge.results.turns import reciting_runs
 from judge.runs.records import Exclusion, TokenCount
+from judge.stats.separation import Place
 from tests import calibration_world as world
 from tests.conftest import put
 
@@ -102,25 +104,31 @@ def test_no_recital_is_overlooked(words: list[str], told: list[str]) -> None:
     assert reciting_runs(Pool((response,), {}, ()), [prompt]) == {"groundedness": {"a": 1.0} if shared else {}}
 
 
-def row(run_id: str, *, mean: Estimate | None = None, **changes: object) -> LeaderboardRow:
-    fields: dict[str, object] = {
-        "criterion": "groundedness", "rank": 1, "turns": 84, "n": 73, "unable": 3, "missing": 4, "harness": 1,
-        "not_asked": 0, "unanswered": 4, "mean": mean or Estimate(2.5, 2.25, 2.75, 73, 23), "bound": 2.1726,
-        "expected_mean": 2.4375, "positive": 65, "share_positive": 65 / 73, "share_of_turns": 65 / 218,
-        "reasons": {"provider_error": 1, "refused": 3}, "flags": ("MISSING", "HARNESS"), **changes,
+def row(run_id: str, *, rank: int | None = 1, **changes: Any) -> Score:
+    """A score, with changes of its fields, its counts and what it says beside."""
+    counts = {
+        "turns": 84, "n": 73, "unable": 3, "missing": 4, "harness": 1, "not_asked": 0, "unanswered": 4, "positive": 65,
     }  # fmt: skip
-    return LeaderboardRow(run_id=run_id, **fields)
+    more = {"expected_mean": 2.4375, "share_of_turns": 65 / 218}
+    fields: dict[str, Any] = {
+        "criterion": "groundedness", "mean": Estimate(2.5, 2.25, 2.75, 73, 23), "bound": 2.1726,
+        "reasons": {"provider_error": 1, "refused": 3}, "flags": ("MISSING", "HARNESS"),
+        "place": None if rank is None else Place(rank=rank, low=None, high=None, letters=""),
+    }  # fmt: skip
+    for name, value in changes.items():
+        next(values for values in (counts, more, fields) if name in values)[name] = value
+    return Score(run_id=run_id, counts=counts, more=more, **fields)
 
 
 def test_a_shared_response_counts_for_every_run_that_gave_it() -> None:
     a = pooled("R0", "1_1", ("x", 1), ("y", 1))
     b, c = pooled("R1", "2_1", ("x", 1)), pooled("R2", "2_1", ("y", 1))
     rows = leaderboard(pool(a, b, c), [judgment(a, 3), judgment(b, 2), judgment(c, 0)], [criterion()])
-    assert [(one.run_id, one.mean.value, one.n, one.mean.topics) for one in rows] == [
+    assert [(one.run_id, one.mean.value, one.counts["n"], one.mean.topics) for one in rows] == [
         ("x", (3 + 2) / 2, 2, 2),
         ("y", (3 + 0) / 2, 2, 2),
     ]
-    assert [(one.positive, one.share_positive) for one in rows] == [(2, 2 / 2), (1, 1 / 2)]
+    assert [(one.counts["positive"], share_positive(one)) for one in rows] == [(2, 2 / 2), (1, 1 / 2)]
 
 
 def test_what_is_missing_or_unable_is_counted_and_in_no_mean() -> None:
@@ -133,10 +141,16 @@ def test_what_is_missing_or_unable_is_counted_and_in_no_mean() -> None:
         failure(responses[4]),
     ]
     (found,) = leaderboard(pool(*responses), results, [criterion()])
-    assert (found.turns, found.n, found.unable, found.missing, found.not_asked) == (6, 2, 1, 2, 1)
+    assert (
+        found.counts["turns"],
+        found.counts["n"],
+        found.counts["unable"],
+        found.counts["missing"],
+        found.counts["not_asked"],
+    ) == (6, 2, 1, 2, 1)
     assert found.mean.value == (3 + 1) / 2
-    assert found.coverage == (2 + 1) / 6
-    assert (found.positive, found.share_positive) == (1, 1 / 2)
+    assert coverage(found) == (2 + 1) / 6
+    assert (found.counts["positive"], share_positive(found)) == (1, 1 / 2)
 
 
 def test_a_level_below_zero_is_in_the_mean_where_it_is_no_unable() -> None:
@@ -152,7 +166,10 @@ def test_a_level_below_zero_is_in_the_mean_where_it_is_no_unable() -> None:
 def test_a_turn_without_a_response_is_unanswered() -> None:
     a, b = pooled("R0", "1_1", ("x", 1), ("y", 1)), pooled("R1", "1_2", ("y", 1))
     rows = leaderboard(pool(a, b), [judgment(a, 3), judgment(b, 0)], [criterion()])
-    assert [(one.run_id, one.mean.value, one.turns, one.n, one.unanswered, one.coverage) for one in rows] == [
+    assert [
+        (one.run_id, one.mean.value, one.counts["turns"], one.counts["n"], one.counts["unanswered"], coverage(one))
+        for one in rows
+    ] == [
         ("x", 3.0, 2, 1, 1, 1 / 2),
         ("y", 1.5, 2, 2, 0, 2 / 2),
     ]
@@ -162,7 +179,7 @@ def test_the_caller_says_which_turns_a_run_had_to_answer() -> None:
     a, b = pooled("R0", "1_1", ("x", 1), ("part", 1)), pooled("R1", "9_9", ("part", 1))
     wanted = {"x": ["1_1", "1_2", "1_3"], "part": (), "silent": ["1_1", "1_2"], "none": ()}
     rows = leaderboard(pool(a, b), [judgment(a, 3), judgment(b, 3)], [criterion()], expected=wanted)
-    assert [(one.run_id, one.turns, one.n, one.unanswered) for one in rows] == [
+    assert [(one.run_id, one.counts["turns"], one.counts["n"], one.counts["unanswered"]) for one in rows] == [
         ("part", 2, 2, 0),
         ("x", 3, 1, 2),
         ("silent", 2, 0, 2),
@@ -172,14 +189,19 @@ def test_the_caller_says_which_turns_a_run_had_to_answer() -> None:
 def test_a_run_that_is_not_named_had_to_answer_every_turn_known() -> None:
     a = pooled("R0", "1_1", ("old", 1))
     rows = leaderboard(pool(a), [judgment(a, 3)], [criterion()], expected={"new": ["1_2", "1_3"]})
-    assert [(one.run_id, one.turns, one.unanswered) for one in rows] == [("old", 3, 2), ("new", 2, 2)]
+    assert [(one.run_id, one.counts["turns"], one.counts["unanswered"]) for one in rows] == [
+        ("old", 3, 2),
+        ("new", 2, 2),
+    ]
 
 
 def test_a_run_whose_responses_were_all_excluded_has_a_row() -> None:
     a = pooled("R0", "1_1", ("x", 1))
     here = pool(a, excluded=(excluded("long", "1_1"), excluded("shy", "1_1", "eval_response_false", None)))
     rows = leaderboard(here, [judgment(a, 3)], [criterion()], expected={"shy": ["1_1"]})
-    assert [(one.run_id, one.turns, one.n, one.unanswered, one.coverage) for one in rows] == [
+    assert [
+        (one.run_id, one.counts["turns"], one.counts["n"], one.counts["unanswered"], coverage(one)) for one in rows
+    ] == [
         ("x", 1, 1, 0, 1.0),
         ("long", 1, 0, 1, 0.0),
     ]
@@ -190,9 +212,14 @@ def test_a_trial_calls_what_was_not_asked_not_missing() -> None:
     a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
     results = [failure(a), judgment(b, 3)]
     (found,) = leaderboard(pool(a, b, c), results, [criterion()])
-    assert (found.n, found.missing, found.not_asked, found.unanswered) == (1, 1, 1, 0)
+    assert (found.counts["n"], found.counts["missing"], found.counts["not_asked"], found.counts["unanswered"]) == (
+        1,
+        1,
+        1,
+        0,
+    )
     (found,) = leaderboard(pool(a, b, c), results, [criterion(variant="other")])
-    assert (found.n, found.missing, found.not_asked) == (0, 0, 3)
+    assert (found.counts["n"], found.counts["missing"], found.counts["not_asked"]) == (0, 0, 3)
 
 
 def test_no_lower_response_takes_the_place_of_the_first_ranked_one() -> None:
@@ -200,33 +227,33 @@ def test_no_lower_response_takes_the_place_of_the_first_ranked_one() -> None:
     here = pool(second, excluded=(excluded("x", "1_1"), excluded("y", "1_1", "bad_rank", 0)))
     rows = leaderboard(here, [judgment(second, 3)], [criterion()])
     # y counts its ranks from 0, so that 1 is its second choice.
-    assert [(one.run_id, one.n, one.unanswered) for one in rows] == [("x", 0, 1), ("y", 0, 1)]
+    assert [(one.run_id, one.counts["n"], one.counts["unanswered"]) for one in rows] == [("x", 0, 1), ("y", 0, 1)]
 
 
 def test_a_run_that_ranks_from_two_is_represented_by_its_best() -> None:
     second, third = pooled("R0", "1_1", ("x", 2)), pooled("R1", "1_1", ("x", 3))
     here = pool(third, second, excluded=(excluded("x", "1_1", "duplicate_rank", 2), excluded("x", "1_1", "no", 4)))
     (found,) = leaderboard(here, [judgment(second, 3), judgment(third, 0)], [criterion()])
-    assert (found.mean.value, found.n, found.unanswered) == (3.0, 1, 0)
+    assert (found.mean.value, found.counts["n"], found.counts["unanswered"]) == (3.0, 1, 0)
 
 
 def test_the_best_ranked_response_of_a_turn_stands_for_the_run() -> None:
     first, second = pooled("R0", "1_1", ("x", 2), ("y", 1)), pooled("R1", "1_1", ("x", 1), ("y", 2))
     rows = leaderboard(pool(first, second), [judgment(first, 0), judgment(second, 3)], [criterion()])
-    assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
+    assert [(one.run_id, one.counts["n"], one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
 
 
 def test_of_two_responses_with_one_rank_the_one_pooled_first_stands_for_the_run() -> None:
     first, second = pooled("R0", "1_1", ("x", 1)), pooled("R1", "1_1", ("x", 1))
     rows = leaderboard(pool(first, second), [judgment(first, 0), judgment(second, 3)], [criterion()])
-    assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 0.0)]
+    assert [(one.run_id, one.counts["n"], one.mean.value) for one in rows] == [("x", 1, 0.0)]
 
 
 def test_an_excluded_response_with_the_rank_of_a_pooled_one_takes_nothing_from_it() -> None:
     first = pooled("R0", "1_1", ("x", 1))
     here = pool(first, excluded=(excluded("x", "1_1", "duplicate_rank", 1),))
     (found,) = leaderboard(here, [judgment(first, 3)], [criterion()])
-    assert (found.n, found.unanswered, found.mean.value) == (1, 0, 3.0)
+    assert (found.counts["n"], found.counts["unanswered"], found.mean.value) == (1, 0, 3.0)
 
 
 def ungradable(reason: str, *, honest: int = 2) -> tuple[Pool, list[Judgment | Failure]]:
@@ -250,8 +277,8 @@ def test_a_run_gains_nothing_by_responses_that_nobody_can_grade(reason: str) -> 
         (1, "honest", 2.0, 2.0, ()),
         (2, "own", 3.0, 3 / 16, ("MISSING",)),
     ]
-    assert (rows[1].missing, rows[1].reasons) == (15, {reason: 15})
-    assert rows[1].harness == (15 if reason == "provider_error" else 0)
+    assert (rows[1].counts["missing"], rows[1].reasons) == (15, {reason: 15})
+    assert rows[1].counts["harness"] == (15 if reason == "provider_error" else 0)
     lower = leaderboard(*ungradable(reason, honest=1), [criterion(polarity="lower")])
     assert [(one.rank, one.run_id, one.bound) for one in lower] == [(1, "honest", 1.0), (2, "own", (3 + 15 * 3) / 16)]
 
@@ -351,8 +378,8 @@ def test_the_share_of_all_turns_is_that_of_trec_eval_from_the_published_files(tm
         entries = [(r.turn_id, r.response_id, e.rank) for r in here.responses for e in r.runs if e.run_id == run_id]
         file = put(tmp_path / f"{run_id}.run", response_run(run_id, entries))
         read = list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(file)))
-        assert found.share_of_turns == pytest.approx(ir_measures.calc_aggregate([measure], *read)[measure])
-        assert 0 < found.share_of_turns < found.share_positive
+        assert found.more["share_of_turns"] == pytest.approx(ir_measures.calc_aggregate([measure], *read)[measure])
+        assert 0 < found.more["share_of_turns"] < share_positive(found)
 
 
 def test_runs_stand_best_bound_first_then_in_natural_order_and_the_unjudged_last() -> None:
@@ -376,9 +403,9 @@ def test_the_expected_mean_is_given_only_if_every_graded_response_has_one() -> N
     a, b, c = (pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(3))
     whole = [judgment(a, 3, expected=2.5), judgment(b, 1, expected=1.25), judgment(c, -1, unable=True)]
     (found,) = leaderboard(pool(a, b, c), whole, [criterion()])
-    assert found.expected_mean == (2.5 + 1.25) / 2
+    assert found.more.get("expected_mean") == (2.5 + 1.25) / 2
     (found,) = leaderboard(pool(a, b, c), [*whole[:2], judgment(c, 2)], [criterion()])
-    assert found.expected_mean is None
+    assert found.more.get("expected_mean") is None
 
 
 def test_two_judgments_of_one_response_are_an_error() -> None:
@@ -395,7 +422,7 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
         row("x"),
         row(
             "y", mean=undefined, n=0, unable=0, missing=9, not_asked=75, unanswered=0, expected_mean=None, positive=0,
-            share_positive=None, rank=None, bound=None, share_of_turns=0.0, harness=0, reasons={"unreadable": 9},
+            rank=None, bound=None, share_of_turns=0.0, harness=0, reasons={"unreadable": 9},
             flags=("MISSING", "TRIAL"),
         ),
     ]  # fmt: skip
@@ -432,7 +459,7 @@ def test_the_share_is_printed_with_positive_and_other_counts() -> None:
 
 
 def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
-    whole = {"n": 84, "unable": 0, "missing": 0, "unanswered": 0, "positive": 84, "share_positive": 1.0,
+    whole = {"n": 84, "unable": 0, "missing": 0, "unanswered": 0, "positive": 84,
              "bound": 2.5, "share_of_turns": 1.0, "harness": 0, "reasons": {}, "flags": ()}  # fmt: skip
     rows = [row("b"), row("a"), row("b", criterion="naturalness", expected_mean=None, **whole)]
     text = leaderboard_markdown(rows, "UNCALIBRATED", [criterion(polarity="lower", positive=(0, 1))])
@@ -498,10 +525,17 @@ def test_the_leaderboard_does_not_depend_on_the_order_of_responses_or_results(gi
     shuffle.shuffle(responses)
     shuffle.shuffle(results)
     assert leaderboard(pool(*responses), results, [criterion()]) == rows
-    assert sum(one.n for one in rows) == len(given_items)
+    assert sum(one.counts["n"] for one in rows) == len(given_items)
     for one in rows:
-        assert one.turns == one.n + one.unable + one.missing + one.not_asked + one.unanswered
-        assert one.turns == len({response.turn_id for response in responses})
+        assert (
+            one.counts["turns"]
+            == one.counts["n"]
+            + one.counts["unable"]
+            + one.counts["missing"]
+            + one.counts["not_asked"]
+            + one.counts["unanswered"]
+        )
+        assert one.counts["turns"] == len({response.turn_id for response in responses})
 
 
 def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_polarity(shared: Path) -> None:
@@ -518,7 +552,7 @@ def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_p
         ("run_automatic_dense_monot5", "0.51 (37/36)"),
         ("llama2_only_10_docs", "0.32 (23/50)"),
     ]
-    assert [round(one.share_positive, 4) for one in rows] == [0.8904, 0.6849, 0.6712, 0.5068, 0.3151]
+    assert [round(share_positive(one), 4) for one in rows] == [0.8904, 0.6849, 0.6712, 0.5068, 0.3151]
     # Topic-bootstrap percentile intervals of the shares; the mean is 1 - share.
     bootstrap = [(0.806, 0.956), (0.577, 0.786), (0.552, 0.774), (0.414, 0.584), (0.186, 0.458)]
     for one, (low, high) in zip(rows, bootstrap, strict=True):
@@ -541,12 +575,12 @@ def test_a_leaderboard_of_dialogues_is_over_topics_and_says_so() -> None:
     judged = [judgment(first, 3), judgment(second, 3), judgment(third, 0)]
     rows = leaderboard(pool(first, second, third), judged, [of_dialogues], expected=expected)
     # a: (3 + 0) / 2; b: 3 and the worst grade, 0, for the topic in which it said nothing.
-    assert [(row.run_id, row.n, row.turns, row.mean.value, row.bound) for row in rows] == [
+    assert [(row.run_id, row.counts["n"], row.counts["turns"], row.mean.value, row.bound) for row in rows] == [
         ("a", 2, 2, 1.5, 1.5),
         ("b", 1, 2, 3.0, 1.5),
     ]
     # One of two topics is positive for each, though the pool has three dialogues.
-    assert [row.share_of_turns for row in rows] == [0.5, 0.5]
+    assert [row.more.get("share_of_turns") for row in rows] == [0.5, 0.5]
     assert rows[1].flags == ("UNREACHED",)
     text = leaderboard_markdown(rows, "", [of_dialogues])
     assert "| bound | positive | all topics | expected | n/topics |" in text

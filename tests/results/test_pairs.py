@@ -23,7 +23,8 @@ from judge.pool.bank import read_pool_folder
 from judge.pool.pairs import design, equal_responses, one_each
 from judge.results.citations import boards_of
 from judge.results.corrected import GoldGrade, corrected, measured_gold
-from judge.results.pairs import Duel, RatingRow, agreed, at_fault
+from judge.results.pairs import Duel, agreed, at_fault, win_rate
+from judge.results.rows import Score
 from judge.results.turns import run_turns
 from tests.conftest import refused
 
@@ -79,7 +80,7 @@ def judged(tmp_path: Path, verdict: Verdict = better, name: str = "out", **optio
     return judge.run(judge.Plan(**given, criteria=("preference",), model=(model,), out=tmp_path / name, **options))
 
 
-def rows(outcome: Outcome) -> dict[str, RatingRow]:
+def rows(outcome: Outcome) -> dict[str, Score]:
     return {row.run_id: row for row in outcome.tables.ratings}
 
 
@@ -136,7 +137,7 @@ def unsure(first: int, second: int, question: str) -> str:
 def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) -> None:
     given = runs(tmp_path / "runs", 32)
     first = judged(tmp_path, unsure, given=given, draw="240@3")
-    assert [row.letters for row in first.tables.ratings] == ["a", "a", "b", "b"]
+    assert [row.place.letters for row in first.tables.ratings] == ["a", "a", "b", "b"]
     assert "runs were rated" not in first.tables.advantages["preference"]
     before = [(item.response_id, item.turn_id, item.text, item.second) for item in first.pool.responses]
     plans = ({"name": "more"}, {"name": "more", "extend": tmp_path / "more"}, {"extend": tmp_path / "out"})
@@ -186,10 +187,16 @@ def test_a_verdict_that_changes_with_the_order_is_missing_and_no_tie(tmp_path: P
     found = rows(judged(tmp_path, upsets))
     # a: 3 pairs in each of 8 topics, 2 in the ninth, which d did not answer.
     row = found["a"]
-    assert (row.won, row.tied, row.lost, row.flipped, row.missing) == (3 * 4 + 2, 3, 3, 3, 3)
-    assert row.win_rate == (14 + 3 / 2) / 20
+    assert (
+        row.counts["won"],
+        row.counts["tied"],
+        row.counts["lost"],
+        row.counts["flipped"],
+        row.counts["missing"],
+    ) == (3 * 4 + 2, 3, 3, 3, 3)
+    assert win_rate(row) == (14 + 3 / 2) / 20
     assert [*found] == ["a", "b", "c", "d"]
-    assert row.rating.topics == 7
+    assert row.mean.topics == 7
     lines = (tmp_path / "out" / "pairs.tsv").read_text().splitlines()
     assert lines[:2] == [
         "criterion\trun_a\trun_b\twon\ttied\tlost\tflipped\tmissing",
@@ -203,7 +210,7 @@ def test_who_won_or_lost_all_has_no_rating_and_stands_at_its_end(tmp_path: Path)
     def but_for_a(first: int, second: int, shown: str) -> str:
         return better(first, second, shown) if 3 in (first, second) else upsets(first, second, shown)
 
-    found = [(row.run_id, row.rank, row.rating.reason) for row in judged(tmp_path, but_for_a).tables.ratings]
+    found = [(row.run_id, row.rank, row.mean.reason) for row in judged(tmp_path, but_for_a).tables.ratings]
     assert found[:2] == [("a", 1, "it won all comparisons with the rated runs"), ("b", 2, None)]
 
 
@@ -212,7 +219,7 @@ def test_too_few_topics_for_letters_are_named_with_what_they_count(tmp_path: Pat
     # Of b in 9 topics: 3 decided pairs in six, 2 in the ninth, which d did not answer, and in topics 3 and 4
     # 0 and 2: (6 3 + 2 + 2)² / (6 3² + 2² + 2²).
     row = rows(found)["b"]
-    assert (row.topics, row.letters, row.rank_low) == (pytest.approx(22**2 / 62), "", None)
+    assert (row.more["topics"], row.place.letters, row.place.low) == (pytest.approx(22**2 / 62), "", None)
     said = "that needs 8 topics of equal size; these count as 7.8"
     assert said in found.tables.advantages["preference"]
     assert said in (tmp_path / "out" / "ratings.tsv").read_text()
@@ -223,10 +230,10 @@ def test_win_rates_are_a_board_in_which_a_flipped_verdict_is_no_runs_doing(tmp_p
     a, d = board["a"], board["d"]
     assert a.criterion == "preference_win_rate"
     # Topics 3 and 4 have no verdict for a; of topic 9 it is 2 of 2.
-    assert (a.mean.value, a.n, a.reasons) == ((0 + 0.5 + 5) / 7, 7, {"flipped": 1, "unreadable": 1})
+    assert (a.mean.value, a.counts["n"], a.reasons) == ((0 + 0.5 + 5) / 7, 7, {"flipped": 1, "unreadable": 1})
     # In topic 4 the judge fails on each pair of a and on no other, so a loses it; in topic 3 no pair has a verdict.
     assert (a.bound, a.flags) == (pytest.approx((0 + 0.5 + 5 + 0) / 8), ("MISSING",))
-    assert (d.unanswered, d.flags) == (1, ("MISSING",))
+    assert (d.counts["unanswered"], d.flags) == (1, ("MISSING",))
     assert d.bound is not None and d.mean.value is not None and d.bound < d.mean.value
 
 
@@ -248,10 +255,10 @@ def test_a_run_of_which_no_pair_has_a_verdict_while_those_of_the_others_have_los
     b = board["b"]
     # b loses to two, one and none in topics 1, 2 (all tie), 3 to 8: 1/3, 1/2, then 2/3 in 3, 4 and 8, 1/2 in 9.
     others = [1 / 3, 1 / 2, 2 / 3, 2 / 3, 2 / 3, 1 / 2]
-    assert (b.n, b.mean.value) == (6, pytest.approx(sum(others) / 6))
+    assert (b.counts["n"], b.mean.value) == (6, pytest.approx(sum(others) / 6))
     assert (b.bound, b.flags) == (pytest.approx(sum(others) / 9), ("MISSING",))
     # The runs that it met there have other pairs, and those count.
-    assert (board["a"].n, board["a"].flags, board["a"].bound) == (9, (), board["a"].mean.value)
+    assert (board["a"].counts["n"], board["a"].flags, board["a"].bound) == (9, (), board["a"].mean.value)
     assert rows(found)["b"].flags == ("MISSING",)
     assert found.tables.advantages
 
@@ -303,7 +310,7 @@ def test_a_judge_that_fails_by_chance_charges_no_run_with_few_pairs(tmp_path: Pa
 def test_of_two_runs_that_met_no_other_neither_is_at_fault(tmp_path: Path) -> None:
     given = runs(tmp_path / "runs", quality={"a": 3, "b": 2})
     board = judged(tmp_path, refusing(2, 5), given=given).leaderboard
-    assert [(row.n, row.flags, row.bound == row.mean.value) for row in board] == [(8, (), True)] * 2
+    assert [(row.counts["n"], row.flags, row.bound == row.mean.value) for row in board] == [(8, (), True)] * 2
 
 
 def test_a_run_whose_other_pair_only_flipped_is_not_at_fault(tmp_path: Path) -> None:
@@ -313,7 +320,7 @@ def test_a_run_whose_other_pair_only_flipped_is_not_at_fault(tmp_path: Path) -> 
         return "first" if 1 in (first, second) else "I cannot say"
 
     board = {row.run_id: row for row in judged(tmp_path, verdict).leaderboard}
-    assert (board["b"].n, board["b"].flags, board["b"].bound) == (8, (), board["b"].mean.value)
+    assert (board["b"].counts["n"], board["b"].flags, board["b"].bound) == (8, (), board["b"].mean.value)
 
 
 def test_equal_responses_tie_and_nobody_is_asked(tmp_path: Path) -> None:
@@ -322,11 +329,14 @@ def test_equal_responses_tie_and_nobody_is_asked(tmp_path: Path) -> None:
     found = judged(tmp_path, lambda *shown: asked.append(shown[2]) or better(*shown), given=given)
     # Of 9 topics two are ties, and a wins the others.
     assert len(asked) == 2 * 7
-    assert [(row.mean.value, row.n, row.not_asked, row.flags) for row in found.leaderboard] == [
+    assert [(row.mean.value, row.counts["n"], row.counts["not_asked"], row.flags) for row in found.leaderboard] == [
         ((7 + 2 / 2) / 9, 9, 0, ()),
         ((2 / 2) / 9, 9, 0, ()),
     ]
-    assert [(row.won, row.tied, row.lost) for row in found.tables.ratings] == [(7, 2, 0), (0, 2, 7)]
+    assert [(row.counts["won"], row.counts["tied"], row.counts["lost"]) for row in found.tables.ratings] == [
+        (7, 2, 0),
+        (0, 2, 7),
+    ]
     excluded = (tmp_path / "out" / "excluded.tsv").read_text().splitlines()[1:]
     assert [line.split("\t")[3] for line in excluded] == ["equal_responses"] * 4
     assert "7 pairs flipped" in found.tables.advantages["preference"]
@@ -452,7 +462,7 @@ def test_a_verdict_counts_once_in_the_share_of_the_first_place(tmp_path: Path) -
 
 def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
     found = rows(judged(tmp_path, given=runs(tmp_path / "runs"), limit=15))
-    assert sum(row.won + row.lost for row in found.values()) == 2 * 7
+    assert sum(row.counts["won"] + row.counts["lost"] for row in found.values()) == 2 * 7
     bank = json.loads((tmp_path / "out" / "bank.json").read_text())
     assert all(len(re.findall("Fine", text)) == 2 for text in bank.values())
     assert "any other without a verdict counts as the rest do" in (tmp_path / "out" / "leaderboard.md").read_text()
@@ -472,7 +482,7 @@ def test_a_judge_sees_both_responses_and_no_run(tmp_path: Path) -> None:
         for text in shown
     )
     assert not any(run_id in text for text in shown for run_id in ("run_id", "R0000"))
-    assert {row.rating.reason for row in read_judged(tmp_path / "out").tables.ratings} == {"all comparisons are ties"}
+    assert {row.mean.reason for row in read_judged(tmp_path / "out").tables.ratings} == {"all comparisons are ties"}
 
 
 def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
         del kinds["depth"]
     parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
     for criterion in headlines_of(folder.judged.criteria):
-        if not any(row.n for row in folder.tables.leaderboard if row.criterion == criterion.name):
+        if not any(row.counts["n"] for row in folder.tables.leaderboard if row.criterion == criterion.name):
             continue
         runs = _runs(folder, criterion)
         facts = turn_facts({turn_id for run in runs for turn_id in run.values}, depths=depths(folder.judged.pool.turns))
@@ -87,7 +87,9 @@ def _sheet(
         sentence += " Every run has a mean grade over the turns of a line."
     sentence += " A turn without a grade has the worst one."
     board = folder.tables.leaderboard
-    if sum(len(run.values) for run in runs) < sum(row.turns for row in board if row.criterion == criterion.name):
+    if sum(len(run.values) for run in runs) < sum(
+        row.counts["turns"] for row in board if row.criterion == criterion.name
+    ):
         sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."

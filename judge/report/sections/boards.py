@@ -17,9 +17,9 @@ from judge.report.folders import RunFolder
 from judge.report.sections import FLAGS, capped, scale_of, titled
 from judge.results.citations import Measure, boards_of
 from judge.results.details import labels_by_run
-from judge.results.leaderboard import change_text
+from judge.results.leaderboard import change_text, share_positive
 from judge.results.pairs import RATINGS, rating_board
-from judge.results.rows import CorrectedRow, LeaderboardRow, worded
+from judge.results.rows import CorrectedRow, Score, worded
 from judge.results.tables import tie_letters
 
 
@@ -38,9 +38,7 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
 
 
-def _sheet(
-    rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str], *, missing: bool
-) -> Table[Any]:
+def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str], *, missing: bool) -> Table[Any]:
     """`missing`: whether some grades are missing of which nobody knows that the run is the reason."""
     notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
     units = f"{rows[0].cluster}s" if rows else "topics"
@@ -68,11 +66,11 @@ def _sheet(
         Column("not told apart", about=alike): [letters.get(row.run_id) for row in rows],
         Column("over all turns", about=over): [row.bound for row in rows],
         Column("good responses", about=f"the share with a positive grade ({positive})"): [
-            None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows
+            None if (share := share_positive(row)) is None else f"{100 * share:.0f} %" for row in rows
         ],
-        Column("grades", about="on how many turns it has each grade"): [row.grades or None for row in rows],
-        Column("turns graded"): [f"{row.n} of {row.turns}" for row in rows],
-        Column("turns a topic", 1): [row.turns_per_topic for row in rows],
+        Column("grades", about="on how many turns it has each grade"): [row.more.get("grades") for row in rows],
+        Column("turns graded"): ["{n} of {turns}".format(**row.counts) for row in rows],
+        Column("turns a topic", 1): [row.more.get("turns_per_topic") for row in rows],
         Column("note"): [note or None for note in notes],
     }
     reading = "A line for each run, the best first."

@@ -15,7 +15,7 @@ from judge.report.sections import capped, scale_of, titled
 from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.results.citations import headlines_of
-from judge.results.rows import LeaderboardRow, worded
+from judge.results.rows import Score, worded
 from judge.results.tables import is_apart, listed, told_apart
 
 
@@ -67,7 +67,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     yield Facts(tuple(_facts(folder)))
 
 
-def order_of(placed: Sequence[LeaderboardRow], unit: JudgedUnit = "response") -> str:
+def order_of(placed: Sequence[Score], unit: JudgedUnit = "response") -> str:
     """Who is first and who is last, with the means; a mean over all turns, by which ranks go, where it is another.
 
     `placed`: the rows with a rank, best first; at least one.
@@ -83,7 +83,7 @@ def order_of(placed: Sequence[LeaderboardRow], unit: JudgedUnit = "response") ->
     return f"{best} {verb} first with {_mean(first, unit)}, {worst} last with {_mean(last, unit)}"
 
 
-def _mean(rows: Sequence[LeaderboardRow], unit: JudgedUnit) -> str:
+def _mean(rows: Sequence[Score], unit: JudgedUnit) -> str:
     """The mean of runs of one rank."""
     means = {number(row.mean.value, 2) for row in rows}
     bound = number(rows[0].bound, 2)

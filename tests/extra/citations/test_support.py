@@ -22,7 +22,8 @@ from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
 from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.results.citations import boards_of, support
-from judge.results.rows import LeaderboardRow
+from judge.results.leaderboard import share_positive
+from judge.results.rows import Score
 from judge.results.tables import result_tables
 from tests.conftest import complaint, put, refused
 from tests.results.test_leaderboard import excluded, failure, judgment, pooled
@@ -84,7 +85,7 @@ def judged(tmp_path: Path, labels: Mapping[tuple[str, str], str] = LABELS) -> Pa
     return out
 
 
-def row_of(folder: Path, run_id: str, measure: str) -> LeaderboardRow:
+def row_of(folder: Path, run_id: str, measure: str) -> Score:
     rows = read_judged(folder).tables.leaderboard
     return next(row for row in rows if (row.run_id, row.criterion) == (run_id, f"support_{measure}"))
 
@@ -109,8 +110,14 @@ def test_every_measure_is_a_board_of_runs(tmp_path: Path) -> None:
         "recall_hard_all": [((1 + 0) / 2 + 0 + 0) / 3 / 2, 1],
     }
     first = row_of(out, "a", "precision_weighted")
-    assert (first.bound, first.n, first.unanswered, first.turns, first.flags) == (0.375, 1, 1, 2, ("MISSING",))
-    assert (first.mean.n, first.positive, first.share_positive) == (2, 0, 0)
+    assert (first.bound, first.counts["n"], first.counts["unanswered"], first.counts["turns"], first.flags) == (
+        0.375,
+        1,
+        1,
+        2,
+        ("MISSING",),
+    )
+    assert (first.mean.n, first.counts["positive"], share_positive(first)) == (2, 0, 0)
     board = (out / "leaderboard.md").read_text("utf-8")
     assert "## support_precision_weighted" in board and "Prompt support/graded, a measure from 0 to 1" in board
     assert "response_support.llm.qrel" in {path.name for path in (out / "qrels").iterdir()}
@@ -134,7 +141,7 @@ def test_a_citation_without_a_grade_counts_in_the_bound_alone(tmp_path: Path) ->
     assert row_of(out, "b", "precision_weighted").flags == ()
     without = judged(tmp_path / "none", {pair: f"I had rather not say of {pair[0]}" for pair in LABELS})
     row = row_of(without, "b", "recall_hard")
-    assert (row.mean.value, row.bound, row.n, row.reasons) == (None, 0.0, 0, {"unreadable": 2})
+    assert (row.mean.value, row.bound, row.counts["n"], row.reasons) == (None, 0.0, 0, {"unreadable": 2})
 
 
 EIGHT = [str(topic) for topic in range(8)]
@@ -243,7 +250,7 @@ def test_a_trial_is_flagged_where_a_citation_was_not_asked_about(tmp_path: Path)
     judge.run(judge.Plan(**runs(tmp_path / "runs"), criteria=("support",), model=(model,), out=out, limit=2))
     row = row_of(out, "a", "recall_weighted_all")
     # Of its three citations some were asked about, so that the response has a grade.
-    assert (row.n, row.not_asked, "TRIAL" in row.flags) == (1, 0, True)
+    assert (row.counts["n"], row.counts["not_asked"], "TRIAL" in row.flags) == (1, 0, True)
 
 
 def test_citations_are_no_responses_to_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

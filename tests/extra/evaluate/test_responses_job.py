@@ -56,7 +56,7 @@ def test_the_leaderboards_means_are_those_that_the_docs_name(judged: Path) -> No
     board = {row.run_id: row for row in judge.read_judged(judged).leaderboard}
     for run in outcome.criteria[0].runs:
         assert run.scores["mean", "worst"].mean.value == board[run.run_id].bound
-        assert run.scores["positive", "qrels"].mean.value == board[run.run_id].share_of_turns
+        assert run.scores["positive", "qrels"].mean.value == board[run.run_id].more["share_of_turns"]
     # thistle-faulty: 17 points in 10 graded turns; here an eleventh answer without a grade counts 0.
     (faulty,) = [run for run in outcome.criteria[0].runs if run.run_id == "thistle-faulty"]
     assert board["thistle-faulty"].mean.value == 17 / 10
