@@ -4,8 +4,9 @@ from typing import Any
 
 from judge.calibrate import findings
 from judge.records import Estimate
-from judge.results.rows import CorrectedRow
+from judge.results.rows import Score
 from judge.stats.ranking import Halves
+from judge.stats.separation import Place
 from judge.stats.tables import MarginalTest
 
 NOTHING = findings.Calibration(**dict.fromkeys(findings.Calibration.__struct_fields__, ()))
@@ -49,16 +50,32 @@ def constant(**changed: Any) -> findings.AgreementRow:
     return agreement("constant", 0.0, **{**row, **changed})
 
 
-def corrected(run_id: str, raw: float, value: float | None, rank: int | None, **changed: Any) -> CorrectedRow:
-    """A run's row."""
+def corrected(run_id: str, raw: float, value: float | None, rank: int | None, **changed: Any) -> Score:
+    """A run corrected by gold; `changed` replaces the facts in `facts`."""
     found = estimate(value, 0.15, 30, 12)
-    fields: dict[str, Any] = {
-        "criterion": "groundedness", "family": None, "n": 120, "missing": 0, "raw": estimate(raw, 0.1, 120, 40),
+    facts: dict[str, Any] = {
+        "criterion": "groundedness", "family": None, "n": 120, "missing": 0, "before": estimate(raw, 0.1, 120, 40),
         "raw_bound": raw, "gold": 30, "corrected": found, "bound": value, "bound_low": found.low,
-        "bound_high": found.high, "method": "ppi++", "weight": 0.8, "effective_n": 55.0, "bias": 0.2, "rank": rank,
+        "bound_high": found.high, "method": "ppi++", "weight": 0.8, "effective_n": 55.0, "bias": 0.2,
         "rank_low": 1, "rank_high": 3, "tie": "a", "flags": (),
-    }  # fmt: skip
-    return CorrectedRow(run_id=run_id, **{**fields, **changed})
+    } | changed  # fmt: skip
+    place = Place(rank=rank, low=facts["rank_low"], high=facts["rank_high"], letters=facts["tie"]) if rank else None
+    more = {
+        name: facts[name] for name in ("family", "bound_low", "bound_high", "method", "weight", "effective_n", "bias")
+    }
+    counts = {"n": facts["n"], "turns": facts["n"] + facts["missing"]}
+    criterion = facts["criterion"]
+    return Score(
+        run_id=run_id,
+        criterion=criterion,
+        mean=facts["corrected"],
+        bound=facts["bound"],
+        place=place,
+        counts={"gold": facts["gold"]},
+        flags=facts["flags"],
+        more={name: fact for name, fact in more.items() if fact is not None},
+        raw=Score(run_id=run_id, criterion=criterion, mean=facts["before"], bound=facts["raw_bound"], counts=counts),
+    )
 
 
 def calibration(judge: str = "local/qwen", criterion: str = "groundedness", others: int = 1) -> findings.Calibration:

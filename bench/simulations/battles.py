@@ -28,7 +28,7 @@ from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.results.citations import boards_of
 from judge.results.corrected import GoldGrade, corrected, measured_gold
 from judge.results.pairs import agreed
-from judge.results.rows import CorrectedRow
+from judge.results.rows import Score
 from judge.results.turns import run_turns
 from judge.runs.records import TokenCount
 from judge.stats.correction import correct
@@ -281,7 +281,7 @@ def btp(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPIC
     preference = find_criterion("preference")
     (measure,) = boards_of([preference])
 
-    def by_gold(gold: dict[str, GoldGrade]) -> tuple[CorrectedRow, ...]:
+    def by_gold(gold: dict[str, GoldGrade]) -> tuple[Score, ...]:
         return corrected(runs, measure, measured_gold(measure, pool, runs, gold, verdicts))
 
     figures = []
@@ -295,7 +295,7 @@ def btp(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPIC
             verdicts, runs = agreed(pool, results, preference), run_turns(pool, results, measure)
             people = one_each(pool, 1)
             whole = {of.response_id: GoldGrade(said[of.response_id], 1.0, "certain", ()) for of in people.responses}
-            truth = {row.run_id: row.corrected.value or 0.0 for row in by_gold(whole)}
+            truth = {row.run_id: row.mean.value or 0.0 for row in by_gold(whole)}
             counts = Counter((said[each.response_id], each.grade) for each in verdicts)
             for how in hits:
                 by_verdict = how == "by verdict"
@@ -308,10 +308,10 @@ def btp(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPIC
                     for row in plan.rows
                 }
                 rows = by_gold(gold)
-                hits[how].append(float(np.mean([holds(row.corrected, truth[row.run_id]) for row in rows])))
-                off = [(row.corrected.value or 0.0) - truth[row.run_id] for row in rows]
+                hits[how].append(float(np.mean([holds(row.mean, truth[row.run_id]) for row in rows])))
+                off = [(row.mean.value or 0.0) - truth[row.run_id] for row in rows]
                 errors[how].append(float(np.mean(off)))
-                wide = [(row.corrected.high or 0.0) - (row.corrected.low or 0.0) for row in rows]
+                wide = [(row.mean.high or 0.0) - (row.mean.low or 0.0) for row in rows]
                 widths[how].append(float(np.mean(np.square(wide))))
             predicted.append((plan.saving or (0.0, 0.0))[0])
         left = 1 - 2 * n / (T * R * (R - 1))

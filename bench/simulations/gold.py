@@ -196,8 +196,8 @@ def by_judge(replicates: int, rng: np.random.Generator, each: int = 20) -> list[
                         for row in plan.rows
                     }
                     means = corrected(runs, find_criterion("groundedness"), gold)
-                    hits[how].append(float(np.mean([holds(of.corrected, truth[of.run_id]) for of in means])))
-                    wide = [(of.corrected.high or 0.0) - (of.corrected.low or 0.0) for of in means]
+                    hits[how].append(float(np.mean([holds(of.mean, truth[of.run_id]) for of in means])))
+                    wide = [(of.mean.high or 0.0) - (of.mean.low or 0.0) for of in means]
                     widths[how].append(float(np.mean(np.square(wide))))
                     weights = np.array([1 / row.inclusion_probability for row in plan.rows])
                     hit = [human[row.response_id] == judged[row.response_id].grade for row in plan.rows]
@@ -271,7 +271,7 @@ def cited(replicates: int, rng: np.random.Generator) -> list[Finding]:
             if isinstance(measure, Measure)
             for row in corrected(of, measure, measured_gold(measure, pool, of, gold))
         ]
-        return {(row.criterion, row.run_id): row.corrected for row in rows}
+        return {(row.criterion, row.run_id): row.mean for row in rows}
 
     whole = corrected_by(dict.fromkeys(truth, 1.0))
     hits: dict[str, list[float]] = {measure.name: [] for measure in runs}

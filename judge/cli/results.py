@@ -21,7 +21,7 @@ from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
 from judge.stats.tables import Undefined
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of what --gold --json prints."""
 
 

@@ -20,7 +20,7 @@ from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.pairs import rating_board
-from judge.results.rows import CorrectedRow, RunDifference, Score, flag_lines, folder_unit, worded
+from judge.results.rows import RunDifference, Score, flag_lines, folder_unit, worded
 from judge.results.tables import ResultTables, told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -79,7 +79,7 @@ def print_ratings(tables: ResultTables) -> None:
         print_text(said)
 
 
-def print_corrected(rows: Sequence[CorrectedRow]) -> None:
+def print_corrected(rows: Sequence[Score]) -> None:
     """Print the table of one criterion, corrected by gold; flags stand below a row."""
     table = corrected_board(rows, CORRECTED_ON_TERMINAL)
     print_table(table.names, [*table.cells()], words={2, 3}, keys=4, below=[" ".join(row.flags) for row in rows])

@@ -32,7 +32,7 @@ from judge.results.corrected import cautions, change, check_sample, corrected, g
 from judge.results.leaderboard import CORRECTED_COLUMNS, corrected_markdown
 from judge.results.pairs import agreed
 from judge.results.planning import Goal, Pilot, pilots, warnings
-from judge.results.rows import CorrectedRow, RankingChange, too_few_topics
+from judge.results.rows import RankingChange, Score, too_few_topics
 from judge.results.turns import turns_by_criterion
 
 CORRECTED_RECORD = "corrected.sha256"
@@ -70,7 +70,7 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
 
     criteria: tuple[Criterion, ...]
     """The criteria with gold."""
-    rows: tuple[CorrectedRow, ...]
+    rows: tuple[Score, ...]
     """One row per run and criterion."""
     changes: dict[str, RankingChange]
     """By criterion, how the ranking changed."""
@@ -170,7 +170,7 @@ def _opened(
 
 def _corrected(
     plan: CorrectionPlan, judged: JudgedFolder, gold: Sequence[GoldRow], warnings: Sequence[str] = ()
-) -> tuple[tuple[Criterion, ...], tuple[CorrectedRow, ...], tuple[str, ...]]:
+) -> tuple[tuple[Criterion, ...], tuple[Score, ...], tuple[str, ...]]:
     """The criteria with gold, their rows, and the cautions to read with them."""
     families = {} if plan.families is None else read_families(plan.families)
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
@@ -185,7 +185,7 @@ def _corrected(
         all_cautions.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
     if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
         all_cautions.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
-    rows: list[CorrectedRow] = []
+    rows: list[Score] = []
     for criterion, runs in turns_by_criterion(judged.pool, judged.results, criteria):
         labeled = criterion.of if isinstance(criterion, Measure) else criterion
         judges = judged.judges(labeled)
@@ -215,7 +215,7 @@ def _corrected(
             fallback=plan.fallback,
             cluster=judged.cluster,
         )
-        unplaced = [row.topics for row in corrected_rows if row.unplaced]
+        unplaced = [row.more["topics"] for row in corrected_rows if row.few_topics]
         if unplaced:
             all_cautions.append(f"{criterion.name}: {too_few_topics(max(unplaced), judged.cluster)}")
         rows += corrected_rows

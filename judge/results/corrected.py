@@ -19,12 +19,12 @@ from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Problem, file_problem
 from judge.results.citations import Measure, cited_responses, key_of
+from judge.results.leaderboard import score_of
 from judge.results.pairs import share_of_first
-from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
+from judge.results.rows import FLAGS, RankingChange, RowFlag, Score, estimate_of
 from judge.results.turns import RunTurns, TurnGrade, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
-from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import places
 from judge.stats.tables import defined
@@ -292,7 +292,7 @@ def corrected(
     judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
     cluster: Cluster = "topic",
-) -> tuple[CorrectedRow, ...]:
+) -> tuple[Score, ...]:
     """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
 
     Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
@@ -301,35 +301,53 @@ def corrected(
 
     `target`: what the corrected means describe: these responses, or the runs on topics like these. `judge_families`:
     the family of the judge, or those of a jury's members.
+
+    Each score has as `raw` that of the leaderboard. Its counts are the gold grades that people gave its responses.
+    `more` has the family; the ends of the bound's interval if each missing turn had its gold grade or, without one, an
+    extreme grade of the scale (`bound_low`, `bound_high`); the `method` (`ppi++`, `ppi++ pooled`, `gold only`,
+    `family`, `census`, `raw`); λ (`weight`); how many gold grades alone would give an interval this narrow
+    (`effective_n`); the mean of judge minus gold on the run (`bias`); and how many topics of equal size its place rests
+    on (`topics`).
     """
     families = families or {}
     higher = criterion.scale.polarity == "higher"
     ends = criterion.scale.ends
     worst = worst_grade(criterion.scale)
     counted = _counted(runs, gold)
-    samples = _samples(counted, gold, families, cluster)
-    corrections = correct(samples, target=target, bounds=ends, fallback=fallback)
-    bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(counted, corrections, strict=True)]
-    raws = [mean_interval([given.grade for _, given in run.graded], run.clusters(cluster), bounds=ends) for run in runs]
-    means = [_mean(run, correction, gold, cluster) for run, correction in zip(counted, corrections, strict=True)]
-    known = [run.without_missing(gold) for run in counted]
-    compared = [_bounded(run, correction, gold, worst) for run, correction in zip(known, corrections, strict=True)]
-    run_places = places(bounded, higher_is_better=higher, also=compared if known != counted else None)
-    rows = []
-    for run, sampled, correction, bound, raw, mean, place in zip(
-        runs, counted, corrections, bounded, raws, means, run_places, strict=True
-    ):
-        n = len(run.graded)
+    corrections = correct(_samples(counted, gold, families, cluster), target=target, bounds=ends, fallback=fallback)
+    compared = [run.without_missing(gold) for run in counted]
+    bounds = [_bounded(run, correction, gold, worst) for run, correction in zip(counted, corrections, strict=True)]
+    also = [_bounded(run, correction, gold, worst) for run, correction in zip(compared, corrections, strict=True)]
+    run_places = places(bounds, higher_is_better=higher, also=also if compared != counted else None)
+    scores = []
+    for run, sampled, correction, bound, place in zip(runs, counted, corrections, bounds, run_places, strict=True):
         family = families.get(run.run_id)
-        raw_bound = run.bound(raw.value, [worst] * len(run.failed), worst)
         low, high = _bounds(sampled, correction, gold, ends, worst)
-        how = correction.method, correction.weight, correction.effective_n, correction.bias if n else None
-        ranks = (place.rank, place.low, place.high, place.letters) if place else (None, None, None, "")
-        flags = _flags(run, bound, own_family=family in judge_families)
-        graded = run.run_id, criterion.name, family, n, run.turns - n, raw, raw_bound, correction.n, mean
-        found = (*graded, bound.value, low, high, *how, *ranks, flags, cluster, bound.topics)
-        rows.append(CorrectedRow(*found))
-    return tuple(sorted(rows, key=lambda row: _order(row, higher)))
+        more = {
+            "family": family,
+            "bound_low": low,
+            "bound_high": high,
+            "method": correction.method,
+            "weight": correction.weight,
+            "effective_n": correction.effective_n,
+            "bias": correction.bias if run.graded else None,
+            "topics": bound.topics,
+        }
+        scores.append(
+            Score(
+                run_id=run.run_id,
+                criterion=criterion.name,
+                mean=_mean(sampled, correction, gold, cluster),
+                bound=bound.value,
+                place=place,
+                counts={"gold": correction.n},
+                flags=_flags(run, bound, own_family=family in judge_families),
+                more={name: value for name, value in more.items() if value is not None},
+                raw=score_of(run, criterion, cluster),
+                cluster=cluster,
+            )
+        )
+    return tuple(sorted(scores, key=lambda score: _order(score, higher)))
 
 
 def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[str, ...]:
@@ -383,24 +401,23 @@ def _error_of_number(used: Sequence[GoldGrade]) -> float:
     return math.sqrt(variance)
 
 
-def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingChange:
+def change(scores: Sequence[Score], *, higher_is_better: bool) -> RankingChange:
     """Compare the raw order of the runs with the corrected one, both by the bound."""
     sign = 1 if higher_is_better else -1
-    both = [(row.raw_bound, row.bound) for row in rows if row.bound is not None]
-    pairs = [(sign * raw, sign * bound) for raw, bound in both if raw is not None]
+    pairs: list[tuple[float, float]] = []
+    for score in scores:
+        if score.bound is not None and score.raw is not None and score.raw.bound is not None:
+            pairs.append((sign * score.raw.bound, sign * score.bound))
     raw = [pair[0] for pair in pairs]
     best = [pair[1] for pair in pairs]
-    tau_b, tau, overlap = (defined(of(raw, best)) for of in (kendall_tau_b, tau_ap, rbo))
-    shares = {k: defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
-    top = {k: share for k, share in shares.items() if share is not None}
-    flips = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2))
+    overlaps = {k: defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
     return RankingChange(
         runs=len(pairs),
-        tau_b=tau_b,
-        tau_ap=tau,
-        rbo=overlap,
-        top=top,
-        flips=flips,
+        tau_b=defined(kendall_tau_b(raw, best)),
+        tau_ap=defined(tau_ap(raw, best)),
+        rbo=defined(rbo(raw, best)),
+        top={k: share for k, share in overlaps.items() if share is not None},
+        flips=sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2)),
         pairs=len(pairs) * (len(pairs) - 1) // 2,
     )
 
@@ -486,9 +503,8 @@ def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade]
 def _mean(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], cluster: Cluster) -> Estimate:
     graded = zip(run.clusters(cluster), run.graded, strict=True)
     labeled = {name for name, grade in gold.items() if grade.labeled}
-    topics = len({name for name, (response, _) in graded if response.response_id in labeled})
-    of = correction
-    return Estimate(value=of.value, low=of.low, high=of.high, n=of.n, topics=topics, reason=of.reason)
+    topics = {name for name, (unit, _) in graded if unit.response_id in labeled}
+    return estimate_of(correction, topics=len(topics))
 
 
 def _bounds(
@@ -532,7 +548,9 @@ def _flags(run: RunTurns, correction: Corrected, *, own_family: bool) -> tuple[R
     return tuple(flag for flag in FLAGS if flag in flags)
 
 
-def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:
-    value = row.raw_bound if row.corrected.value is None else row.bound
+def _order(score: Score, higher: bool) -> tuple[object, ...]:
+    value = score.bound
+    if score.mean.value is None and score.raw is not None:
+        value = score.raw.bound
     worst_first = math.inf if value is None else -value if higher else value
-    return row.corrected.value is None, worst_first, natural_key(row.run_id)
+    return score.mean.value is None, worst_first, natural_key(score.run_id)

@@ -314,33 +314,27 @@ def _reasons(reasons: Mapping[str, int], harness: bool | None = None) -> str:
 
 
 CORRECTED_COLUMNS: RecordColumns = {
-    **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie run=run_id family n missing raw=raw.value"),
-    **fields("raw_lo=raw.low raw_hi=raw.high raw_bound gold_n=gold corrected=corrected.value lo=corrected.low"),
-    **fields("hi=corrected.high bound bound_lo=bound_low bound_hi=bound_high method lambda=weight ess=effective_n"),
-    **fields("bias"),
+    **fields("criterion rank rank_lo=place.low rank_hi=place.high tie=place.letters run=run_id family=more.family"),
+    **fields("n=raw.mean.n"),
+    "missing": lambda row: missing_grades(row),
+    **fields("raw=raw.mean.value raw_lo=raw.mean.low raw_hi=raw.mean.high raw_bound=raw.bound gold_n=counts.gold"),
+    **fields("corrected=mean.value lo=mean.low hi=mean.high bound bound_lo=more.bound_low bound_hi=more.bound_high"),
+    **fields("method=more.method lambda=more.weight ess=more.effective_n bias=more.bias"),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: board_rows.noted(
-        row.corrected.reason
-        or (board_rows.too_few_topics(row.topics, row.cluster) if row.unplaced else row.raw.reason),
-        row.cluster,
-    ),
+    "note": lambda row: board_rows.noted(row.mean.reason or row.few_topics or row.raw.mean.reason, row.cluster),
 }
 _CORRECTED_SHOWN: RecordColumns = {
-    "rank": lambda row: row.rank,
-    "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
-    **fields("tie run=run_id raw=raw.value"),
-    Column("raw [95 %]"): lambda row: row.raw,
-    Column("corrected [95 %]"): lambda row: row.corrected,
+    **fields("rank ranks tie=place.letters run=run_id raw=raw.mean.value"),
+    Column("raw [95 %]"): lambda row: row.raw.mean,
+    Column("corrected [95 %]"): lambda row: row.mean,
     "bound": lambda row: row.bound,
-    "bounds": lambda row: (
-        f"[{number(row.bound_low)}, {number(row.bound_high)}]" if row.missing and row.bound_low is not None else None
-    ),
-    "gold": lambda row: row.gold,
-    "n": lambda row: f"{row.n}/{row.n + row.missing}",
-    "method": lambda row: row.method,
-    Column("lambda", 2): lambda row: row.weight,
-    Column("ESS", 1): lambda row: row.effective_n,
-    Column("bias", 2, signed=True): lambda row: row.bias,
+    "bounds": lambda row: _extreme_bounds(row),
+    "gold": lambda row: row.counts["gold"],
+    "n": lambda row: f"{row.raw.mean.n}/{row.raw.counts['turns']}",
+    "method": lambda row: row.more["method"],
+    Column("lambda", 2): lambda row: row.more.get("weight"),
+    Column("ESS", 1): lambda row: row.more.get("effective_n"),
+    Column("bias", 2, signed=True): lambda row: row.more.get("bias"),
     "flags": lambda row: " ".join(row.flags),
 }
 """For people."""
@@ -363,13 +357,26 @@ hold for all runs at once with 95 % confidence.
 """
 
 
-def corrected_board(rows: Iterable[board_rows.CorrectedRow], columns: Sequence[str] = IN_FILE) -> Table[Any]:
+def missing_grades(score: board_rows.Score) -> int:
+    """The turns of a corrected run that should have a grade by the judge and have none."""
+    raw = score.raw
+    return raw.counts["turns"] - raw.mean.n if raw else 0
+
+
+def _extreme_bounds(score: board_rows.Score) -> str | None:
+    """The bound with turns without a grade at the lowest and the highest one; None where there is no such turn."""
+    if not missing_grades(score) or "bound_low" not in score.more:
+        return None
+    return f"[{number(score.more['bound_low'])}, {number(score.more['bound_high'])}]"
+
+
+def corrected_board(rows: Iterable[board_rows.Score], columns: Sequence[str] = IN_FILE) -> Table[Any]:
     """The rows of one criterion for people."""
     return records_table(_CORRECTED_SHOWN, rows, "", places=3).pick(columns)
 
 
 def corrected_markdown(
-    rows: Sequence[board_rows.CorrectedRow],
+    rows: Sequence[board_rows.Score],
     criteria: Sequence[Criterion],
     changes: Mapping[str, board_rows.RankingChange],
     *,

@@ -15,7 +15,7 @@ from judge.pool.build import normalize
 from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Scale
-from judge.results.rows import RowFlag, Score, noted, too_few_topics
+from judge.results.rows import RowFlag, Score, estimate_of, noted, too_few_topics
 from judge.stats.correction import Corrected
 from judge.stats.preference import Ratings, rating_places, ratings
 from judge.stats.separation import Place
@@ -245,14 +245,7 @@ def _rows(
             Score(
                 run_id=run_id,
                 criterion=name,
-                mean=Estimate(
-                    value=rating.value,
-                    low=rating.low,
-                    high=rating.high,
-                    n=round(of_topics[:, number].sum()),
-                    topics=topics[number],
-                    reason=rating.reason,
-                ),
+                mean=estimate_of(rating, topics=topics[number], n=round(of_topics[:, number].sum())),
                 place=of_places[number],
                 counts={name: tally[kind] for name, kind in zip(COUNTS, _KINDS, strict=True)},
                 flags=flags[run_id],

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.words import COPIED_RUN
 from judge.records import Criterion, Estimate, JudgedUnit, Record
+from judge.stats.correction import Corrected
 from judge.stats.means import mean_interval
 from judge.stats.separation import FEWEST_TOPICS_APART, Place, shared_ranks
 
@@ -77,6 +78,8 @@ class Score(Record, frozen=True, omit_defaults=True):
     """What is said beside the mean, by name; what has nothing to say is left out."""
     values: Mapping[str, float] = {}
     """Of measures by grades of strangers: turn to its value, in natural order."""
+    raw: "Score | None" = None
+    """Of a run corrected by gold: the score before."""
     cluster: Cluster = "topic"
     """What the interval is over, and what is counted as topics."""
 
@@ -97,6 +100,18 @@ class Score(Record, frozen=True, omit_defaults=True):
         `more` has the number of topics of equal size that its place rests on.
         """
         return too_few_topics(self.more["topics"], self.cluster) if self.place and not self.ranks else None
+
+
+def estimate_of(corrected: Corrected, topics: int, n: int | None = None) -> Estimate:
+    """A corrected mean as an estimate of `n` items, by default of its gold, on so many topics."""
+    return Estimate(
+        value=corrected.value,
+        low=corrected.low,
+        high=corrected.high,
+        n=corrected.n if n is None else n,
+        topics=topics,
+        reason=corrected.reason,
+    )
 
 
 def over_all(total: float, asked: int, left_out: int, unanswered: int, worst: float) -> float | None:
@@ -130,56 +145,6 @@ def mean_over(
     pairs = list(values)
     clusters = [cluster_of(topic_id, cluster) for topic_id, _ in pairs]
     return mean_interval([value for _, value in pairs], clusters, bounds=bounds, what=what)
-
-
-class CorrectedRow(Record, frozen=True, omit_defaults=True):
-    """One run under one criterion: its mean by the judge, and the mean corrected by gold."""
-
-    run_id: str
-    criterion: str
-    family: str | None
-    n: int
-    """Responses with a grade by the judge."""
-    missing: int
-    """Turns that should have such a grade and have none."""
-    raw: Estimate
-    """The mean of the judge's grades."""
-    raw_bound: float | None
-    """The same over all turns, where those without a grade count as the worst one; the leaderboard's `bound`."""
-    gold: int
-    """Gold grades that people gave its responses."""
-    corrected: Estimate
-    """The mean corrected by gold."""
-    bound: float | None
-    """The corrected mean over all turns, where those without a grade have their gold grade or count as the worst."""
-    bound_low: float | None
-    bound_high: float | None
-    """The interval if each missing turn had its gold grade or, without one, an extreme grade of the scale."""
-    method: str
-    """`ppi++`, `ppi++ pooled`, `gold only`, `family`, `census`, `raw`."""
-    weight: float | None
-    """λ, how much the judge's grades count."""
-    effective_n: float | None
-    """How many gold grades alone would give an interval this narrow."""
-    bias: float | None
-    """Mean of judge minus gold on this run."""
-    rank: int | None
-    """By the bound."""
-    rank_low: int | None
-    rank_high: int | None
-    """The ends of the 95 % interval of the rank, which holds for all runs at once; None with too few topics."""
-    tie: str
-    """Runs that share a letter cannot be told apart; empty with too few topics."""
-    flags: tuple[RowFlag, ...]
-    cluster: Cluster = "topic"
-    """What the intervals are over, and what is counted as topics."""
-    topics: float = 0.0
-    """How many topics of equal size its place rests on."""
-
-    @property
-    def unplaced(self) -> bool:
-        """Whether it has a rank, but too few topics for letters and a rank interval."""
-        return self.rank is not None and self.rank_low is None
 
 
 class RankingChange(Record, frozen=True):
@@ -258,9 +223,7 @@ def folder_unit(criteria: Sequence[Criterion]) -> JudgedUnit:
     return "dialogue" if criteria and criteria[0].unit == "dialogue" else "response"
 
 
-def flag_lines(
-    rows: Iterable[Score | CorrectedRow], unit: JudgedUnit, meanings: Mapping[RowFlag, str] = FLAGS
-) -> list[str]:
+def flag_lines(rows: Iterable[Score], unit: JudgedUnit, meanings: Mapping[RowFlag, str] = FLAGS) -> list[str]:
     """The meaning of each flag in the rows, in the nouns of the unit."""
     used = {flag for row in rows for flag in row.flags}
     return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in meanings.items() if flag in used]

@@ -202,7 +202,9 @@ def test_turns_without_a_verdict_are_corrected_by_their_gold(last: int, tmp_path
         gold = people(tmp_path / "out", lambda of, n=n: None if int(of.topic_id) * n % 12 else said(of), p=n / 12)
         rows = correct_leaderboard(CorrectionPlan(folder=tmp_path / "out", gold=gold)).rows
         assert {row.run_id: row.bound for row in rows} == pytest.approx(won)
-        assert [(row.run_id, row.n, row.gold) for row in rows] == [(run_id, 12 - last, n) for run_id in won]
+        assert [(row.run_id, row.raw.mean.n, row.counts["gold"]) for row in rows] == [
+            (run_id, 12 - last, n) for run_id in won
+        ]
 
 
 @pytest.mark.parametrize("stratum", [None, "grade 2"])
@@ -218,7 +220,7 @@ def test_pairs_that_were_drawn_singly_count_by_their_chances(tmp_path: Path, str
     raw, errors = (8 * 2 / 3 + 1 / 2) / 9, (1 / 2 - 0, 0 - 1, 1 - 1)
     weights = (1 / 3 / 0.2, 1 / 3 / 0.5, 1 / 2 / 0.5)
     corrected = raw + sum(w * e for w, e in zip(weights, errors, strict=True)) / sum(weights)
-    assert (rows["b"].gold, rows["b"].corrected.value) == (3, pytest.approx(corrected))
+    assert (rows["b"].counts["gold"], rows["b"].mean.value) == (3, pytest.approx(corrected))
     assert corrected == pytest.approx(raw + 0.05)
 
 

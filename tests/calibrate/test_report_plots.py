@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from judge.calibrate.findings import AgreementRow
 from judge.calibrate.report.plots import MAPS, confusion_maps, forest, raw_vs_corrected
 from judge.io.draw import drawn
-from judge.results.rows import CorrectedRow
+from judge.results.rows import Score
 from tests.report_records import agreement, constant, corrected, estimate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pictures")]
@@ -23,7 +23,7 @@ def judges(n: int) -> list[AgreementRow]:
     return [*rows, constant(), agreement("undefined", None)]
 
 
-def runs(n: int) -> list[CorrectedRow]:
+def runs(n: int) -> list[Score]:
     rows = [corrected(f"run{place}", 2.5 - 0.02 * place, 2.2 - 0.02 * place, place + 1) for place in range(n)]
     gone = corrected("gone", 2.0, 1.9, None, flags=("MISSING", "SELF"), missing=4, bound_low=1.0, bound_high=2.4)
     return [*rows, gone, corrected("raw", 2.0, None, None, flags=("UNCORRECTED",))]

@@ -45,7 +45,12 @@ def made(name: Naming, **runs: list[tuple[int, ...]]) -> tuple[Pool, list[Judgme
 
 def unnamed(rows: object) -> list[object]:
     """The rows without the name of their cluster."""
-    return [msgspec.structs.replace(row, cluster="topic") for row in rows]  # type: ignore[attr-defined]
+    found: list[object] = []
+    for row in rows:  # type: ignore[attr-defined]
+        raw = getattr(row, "raw", None)
+        inner = {} if raw is None else {"raw": msgspec.structs.replace(raw, cluster="topic")}
+        found.append(msgspec.structs.replace(row, cluster="topic", **inner))
+    return found
 
 
 FOUR = [(3, 3), (2, 2), (1, 1), (0, 0)]
@@ -140,10 +145,12 @@ def graded(name: Naming, target: str, cluster: Cluster = "topic") -> list[object
 def test_corrected_means_over_themes_are_those_of_topics_renamed_to_themes(target: str) -> None:
     themes, topics = graded(two_topics, target, "theme"), graded(two_topics, target)
     assert unnamed(themes) == graded(one_topic, target)
-    assert {row.run_id: row.raw.topics for row in themes} == {"a": 8, "b": 8}
-    assert {row.run_id: row.raw.topics for row in topics} == {"a": 16, "b": 16}
-    assert {row.corrected.topics for row in themes} == {8}
-    assert [row.raw.high - row.raw.low for row in themes] != [row.raw.high - row.raw.low for row in topics]
+    assert {row.run_id: row.raw.mean.topics for row in themes} == {"a": 8, "b": 8}
+    assert {row.run_id: row.raw.mean.topics for row in topics} == {"a": 16, "b": 16}
+    assert {row.mean.topics for row in themes} == {8}
+    assert [row.raw.mean.high - row.raw.mean.low for row in themes] != [
+        row.raw.mean.high - row.raw.mean.low for row in topics
+    ]
 
 
 def test_a_corrected_leaderboard_says_that_it_is_over_themes() -> None:

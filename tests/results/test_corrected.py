@@ -13,12 +13,13 @@ from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
-from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, corrected_markdown
-from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
+from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, corrected_markdown, missing_grades
+from judge.results.rows import CORRECTED_FLAGS, FLAGS, RankingChange, Score, flag_lines
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion
 from judge.stats.correction import Corrected
 from tests.conftest import refused
+from tests.report_records import corrected as corrected_score
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 
@@ -35,7 +36,7 @@ def gold(response: PooledResponse, *grades: int, p: float | None = 0.5, **change
 
 def correction(
     pool: Pool, results: list, prompt: Criterion, matched: dict, expected: dict | None = None, **options: object
-) -> tuple[CorrectedRow, ...]:
+) -> tuple[Score, ...]:
     runs, grades = run_turns(pool, results, prompt, expected), gold_grades(matched, prompt, "gold")
     check_sample(runs, grades, options.get("target", "pool"), options.pop("name", "gold"))
     return corrected(runs, prompt, grades, **options)
@@ -57,7 +58,7 @@ class World:
                     self.gold[response.response_id, "groundedness"] = gold(response, graded, p=p)
         self.pool = Pool(tuple(responses), {}, ())
 
-    def rows(self, polarity: str = "higher", **options: object) -> dict[str, CorrectedRow]:
+    def rows(self, polarity: str = "higher", **options: object) -> dict[str, Score]:
         found = correction(self.pool, self.results, criterion(polarity=polarity), self.gold, **options)
         return {row.run_id: row for row in found}
 
@@ -82,30 +83,41 @@ REST = [(3, None), (2, None), (3, None), (1, None), (2, None), (3, None), (3, No
 )
 def test_gold_of_responses_that_the_budget_left_out(p, graded, mean, gold, low, high) -> None:
     row = World(p=p, a=[(1, 1)] * 4 + [("budget", 3 if n < graded else None) for n in range(4)]).rows()["a"]
-    assert (row.n, row.gold, row.corrected.value, row.bound) == (4, gold, pytest.approx(mean), pytest.approx(mean))
-    assert (row.bound_low, row.bound_high) == (low, high)
+    assert (row.raw.mean.n, row.counts["gold"], row.mean.value, row.bound) == (
+        4,
+        gold,
+        pytest.approx(mean),
+        pytest.approx(mean),
+    )
+    assert (row.more.get("bound_low"), row.more.get("bound_high")) == (low, high)
 
 
 def test_a_row_says_what_the_judge_says_and_what_gold_makes_of_it() -> None:
     row = World(a=TEN + REST).rows()["a"]
     f, y = np.array([pair[0] for pair in TEN]), np.array([pair[1] for pair in TEN])
     weight = np.cov(y, f)[0, 1] / np.var(f, ddof=1)
-    assert (row.n, row.missing, row.gold, row.method, row.flags) == (20, 0, 10, "ppi++", ())
-    assert row.raw.value == f.mean()
-    assert (row.raw.n, row.raw.topics) == (20, 10)
-    assert row.weight == pytest.approx(min(weight, 1))
-    assert row.corrected.value == pytest.approx(row.weight * f.mean() + (y - row.weight * f).mean())
-    assert (row.corrected.n, row.corrected.topics, row.corrected.reason) == (10, 5, None)
-    assert row.bias == pytest.approx((f - y).mean())
-    assert (row.bound_low, row.bound_high) == (row.corrected.low, row.corrected.high)
-    assert (row.rank, row.rank_low, row.rank_high, row.tie) == (1, 1, 1, "a")
-    assert row.effective_n > 10
+    assert (row.raw.mean.n, missing_grades(row), row.counts["gold"], row.more["method"], row.flags) == (
+        20,
+        0,
+        10,
+        "ppi++",
+        (),
+    )
+    assert row.raw.mean.value == f.mean()
+    assert (row.raw.mean.n, row.raw.mean.topics) == (20, 10)
+    assert row.more["weight"] == pytest.approx(min(weight, 1))
+    assert row.mean.value == pytest.approx(row.more["weight"] * f.mean() + (y - row.more["weight"] * f).mean())
+    assert (row.mean.n, row.mean.topics, row.mean.reason) == (10, 5, None)
+    assert row.more.get("bias") == pytest.approx((f - y).mean())
+    assert (row.more.get("bound_low"), row.more.get("bound_high")) == (row.mean.low, row.mean.high)
+    assert (row.rank, row.place.low, row.place.high, row.place.letters) == (1, 1, 1, "a")
+    assert row.more["effective_n"] > 10
 
 
 def test_the_best_corrected_run_comes_first_whichever_end_is_good() -> None:
     praised = [(3, 0 if place % 2 else 1) for place in range(10)] + [(3, None)] * 10
     world = World(praised=praised, honest=TEN + REST)
-    assert world.rows()["praised"].raw.value > world.rows()["honest"].raw.value
+    assert world.rows()["praised"].raw.mean.value > world.rows()["honest"].raw.mean.value
     assert [(run_id, row.rank) for run_id, row in world.rows().items()] == [("honest", 1), ("praised", 2)]
     assert [(run_id, row.rank) for run_id, row in world.rows("lower").items()] == [("praised", 1), ("honest", 2)]
 
@@ -117,37 +129,37 @@ def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
     x, y = correction(
         Pool(tuple(responses), {}, ()), results, criterion(), matched
     )  # fmt: skip
-    assert (x.gold, y.gold) == (8, 8)
-    assert x.corrected == y.corrected
-    assert (x.rank, y.rank, x.tie, y.tie) == (1, 1, "a", "a")
+    assert (x.counts["gold"], y.counts["gold"]) == (8, 8)
+    assert x.mean == y.mean
+    assert (x.rank, y.rank, x.place.letters, y.place.letters) == (1, 1, "a", "a")
 
 
 def test_missing_responses_widen_the_bounds_by_the_ends_of_the_scale_or_their_gold() -> None:
     missing, few = [(None, 2), (None, None), (None, None)], [(3, 2), *[(3, None)] * 18, (1, None), (None, 1)]
     rows = World(a=TEN + REST + missing, b=few + [(None, None)] * 2).rows()
     row = rows["a"]
-    assert (row.n, row.missing, row.gold, row.flags) == (20, 3, 10, ("MISSING",))
-    assert row.bound_low == pytest.approx((20 * row.corrected.low + 2 + 2 * 0) / 23)
-    assert row.bound_high == pytest.approx((20 * row.corrected.high + 2 + 2 * 3) / 23)
+    assert (row.raw.mean.n, missing_grades(row), row.counts["gold"], row.flags) == (20, 3, 10, ("MISSING",))
+    assert row.more.get("bound_low") == pytest.approx((20 * row.mean.low + 2 + 2 * 0) / 23)
+    assert row.more.get("bound_high") == pytest.approx((20 * row.mean.high + 2 + 2 * 3) / 23)
     # They have bounds without an interval too.
     row = rows["b"]
-    assert (row.flags, row.corrected.low) == (("UNCORRECTED", "MISSING"), None)
-    assert row.bound_low == pytest.approx((19 * 3 + 1 + 1 + 2 * 0) / 23)
-    assert row.bound_high == pytest.approx((19 * 3 + 1 + 1 + 2 * 3) / 23)
+    assert (row.flags, row.mean.low) == (("UNCORRECTED", "MISSING"), None)
+    assert row.more.get("bound_low") == pytest.approx((19 * 3 + 1 + 1 + 2 * 0) / 23)
+    assert row.more.get("bound_high") == pytest.approx((19 * 3 + 1 + 1 + 2 * 3) / 23)
     unjudged = World(a=TEN + REST, b=[(None, None)] * 20).rows()["b"]
-    assert (unjudged.bound_low, unjudged.bound_high) == (0, 3)
+    assert (unjudged.more["bound_low"], unjudged.more["bound_high"]) == (0, 3)
 
 
-def test_unable_unanswered_and_excluded_turns_are_missing() -> None:
+def test_unable_unanswered_and_excluded_turns_are_missing_grades() -> None:
     world = World(a=TEN + REST)
     more = pooled("R9", "90_1", ("a", 1))
     other = pooled("R8", "91_1", ("b", 1))
     world.pool = Pool((*world.pool.responses, more, other), {}, (Exclusion("b", "91_2", 1, "over_limit", ""),))
     world.results += [judgment(more, -1, unable=True), judgment(other, 3)]
     rows = world.rows()
-    assert (rows["a"].n, rows["a"].missing) == (20, 1 + 1)
-    assert (rows["b"].n, rows["b"].missing) == (1, 20 + 1)
-    assert world.rows(expected={"a": (), "b": ["91_1", "91_2"]})["b"].missing == 1
+    assert (rows["a"].raw.mean.n, missing_grades(rows["a"])) == (20, 1 + 1)
+    assert (rows["b"].raw.mean.n, missing_grades(rows["b"])) == (1, 20 + 1)
+    assert missing_grades(world.rows(expected={"a": (), "b": ["91_1", "91_2"]})["b"]) == 1
 
 
 def test_a_run_that_asked_not_to_be_judged_has_no_row() -> None:
@@ -165,20 +177,24 @@ def test_only_the_response_ranked_first_stands_for_a_run() -> None:
         pool, [judgment(first, 1), judgment(second, 3)], criterion(),
         {("R1", "groundedness"): gold(second, 3)},
     )  # fmt: skip
-    assert (row.raw.value, row.n, row.gold) == (1.0, 1, 0)
+    assert (row.raw.mean.value, row.raw.mean.n, row.counts["gold"]) == (1.0, 1, 0)
 
 
 def test_too_little_gold_corrects_nothing_and_ranks_nothing() -> None:
     rows = World(a=TEN + REST, b=[(3, 3), (3, 2), *[(3, None)] * 18], c=[(1, None)] * 20).rows()
     assert list(rows) == ["a", "b", "c"]
-    assert [(row.corrected.value, row.method, row.rank, row.tie, row.flags) for row in list(rows.values())[1:]] == [
-        (None, "raw", None, "", ("UNCORRECTED",)),
-        (None, "raw", None, "", ("UNCORRECTED",)),
+    assert [(row.mean.value, row.more["method"], row.place, row.flags) for row in list(rows.values())[1:]] == [
+        (None, "raw", None, ("UNCORRECTED",)),
+        (None, "raw", None, ("UNCORRECTED",)),
     ]
-    assert rows["b"].corrected.reason == "fewer than 3 gold grades"
-    assert (rows["b"].bias, rows["c"].bias, rows["c"].bound_low) == (1 / 2, None, None)
+    assert rows["b"].mean.reason == "fewer than 3 gold grades"
+    assert (rows["b"].more.get("bias"), rows["c"].more.get("bias"), rows["c"].more.get("bound_low")) == (
+        1 / 2,
+        None,
+        None,
+    )
     # The two that are not corrected may stand before it or behind.
-    assert (rows["a"].rank_low, rows["a"].rank_high) == (1, 3)
+    assert (rows["a"].place.low, rows["a"].place.high) == (1, 3)
 
 
 def test_flags_say_why_a_row_is_special() -> None:
@@ -189,7 +205,7 @@ def test_flags_say_why_a_row_is_special() -> None:
     world = World(own=TEN + REST, few=few, same=same, other=TEN + REST, three=three)
     # A run of any family in a jury is of the judges.
     rows = world.rows(families=families, judge_families={"gpt", "llama"})
-    assert {run_id: (row.flags, row.method, row.family) for run_id, row in rows.items()} == {
+    assert {run_id: (row.flags, row.more["method"], row.more.get("family")) for run_id, row in rows.items()} == {
         "own": (("SELF",), "ppi++", "gpt"),
         "few": (("SELF", "MISSING", "FEWGOLD"), "ppi++ pooled", "llama"),
         "same": (("DEGENERATE",), "gold only", None),
@@ -203,19 +219,19 @@ def test_a_family_stands_in_for_its_runs() -> None:
     runs = {f"r{i}": [(3, 2) if k == i else (2, 2) if k == i + 1 else (3, None) for k in range(8)] for i in range(4)}
     world = World(0.25, **runs)
     rows = world.rows(families=dict.fromkeys(runs, "gpt"), fallback="family")
-    assert {(row.method, row.flags) for row in rows.values()} == {("family", ("FAMILY",))}
-    assert [row.corrected.value for row in rows.values()] == pytest.approx([(7 * 3 + 2) / 8 - 1 / 2] * 4)
+    assert {(row.more["method"], row.flags) for row in rows.values()} == {("family", ("FAMILY",))}
+    assert [row.mean.value for row in rows.values()] == pytest.approx([(7 * 3 + 2) / 8 - 1 / 2] * 4)
     assert {row.flags for row in world.rows(families=dict.fromkeys(runs, "gpt")).values()} == {("UNCORRECTED",)}
 
 
 def test_a_census_is_exact_up_to_what_the_judge_did_not_grade() -> None:
     row = World(1.0, a=[*TEN, (None, 3), (None, None)]).rows()["a"]
     mean = sum(graded for _, graded in TEN) / 10
-    assert (row.method, row.corrected.value, row.corrected.low, row.corrected.high) == ("census", mean, mean, mean)
-    assert row.bound_low == pytest.approx((10 * mean + 3 + 0) / 12)
-    assert row.bound_high == pytest.approx((10 * mean + 3 + 3) / 12)
+    assert (row.more["method"], row.mean.value, row.mean.low, row.mean.high) == ("census", mean, mean, mean)
+    assert row.more.get("bound_low") == pytest.approx((10 * mean + 3 + 0) / 12)
+    assert row.more.get("bound_high") == pytest.approx((10 * mean + 3 + 3) / 12)
     # A turn that people graded counts with their grade.
-    assert (row.bound, row.raw_bound) == (pytest.approx((10 * mean + 3 + 0) / 12), pytest.approx(20 / 12))
+    assert (row.bound, row.raw.bound) == (pytest.approx((10 * mean + 3 + 0) / 12), pytest.approx(20 / 12))
 
 
 def test_several_assessors_count_by_their_mean() -> None:
@@ -223,12 +239,12 @@ def test_several_assessors_count_by_their_mean() -> None:
     for response, grades in zip(world.pool.responses, [(3, 1, 3), (0, 1), (2, 2, 2)], strict=True):
         world.gold[response.response_id, "groundedness"] = gold(response, *grades, p=1.0)
     # Not rounded: a tie of 0 and 1 is .5, and neither assessor's board.
-    assert world.rows()["a"].corrected.value == pytest.approx((7 / 3 + 1 / 2 + 2) / 3)
+    assert world.rows()["a"].mean.value == pytest.approx((7 / 3 + 1 / 2 + 2) / 3)
 
 
 def test_intervals_for_new_topics_are_wider() -> None:
     clustered = [(pair[0], pair[1]) for pair in sorted(TEN)] + REST
-    pool, topics = (World(a=clustered).rows(target=target)["a"].corrected for target in ("pool", "topics"))
+    pool, topics = (World(a=clustered).rows(target=target)["a"].mean for target in ("pool", "topics"))
     assert pool.value == topics.value
     assert topics.high - topics.low > pool.high - pool.low
 
@@ -249,7 +265,7 @@ def test_unknown_probabilities_do_not_matter_where_the_gold_is_not_used() -> Non
     world.pool = Pool((*world.pool.responses, unjudged), {}, ())
     world.gold["R9", "groundedness"] = gold(unjudged, 2, p=None)
     world.gold["R0", "completeness"] = gold(unjudged, 2, p=None)
-    assert world.rows()["a"].gold == 10
+    assert world.rows()["a"].counts["gold"] == 10
 
 
 def test_two_probabilities_of_one_response_are_refused() -> None:
@@ -268,10 +284,10 @@ def test_a_run_whose_gold_happens_to_be_certain_has_a_mean_and_no_interval() -> 
         (graded,) = world.gold[response.response_id, "groundedness"]
         world.gold[response.response_id, "groundedness"] = [msgspec.structs.replace(graded, inclusion_probability=1.0)]
     row = world.rows()["b"]
-    assert row.corrected.value == pytest.approx((6 + 17 * 2) / 20 - 2 / 3)
-    assert (row.corrected.low, row.flags) == (None, ("FEWGOLD",))
-    assert row.corrected.reason is not None
-    assert "chosen for certain" in row.corrected.reason
+    assert row.mean.value == pytest.approx((6 + 17 * 2) / 20 - 2 / 3)
+    assert (row.mean.low, row.flags) == (None, ("FEWGOLD",))
+    assert row.mean.reason is not None
+    assert "chosen for certain" in row.mean.reason
 
 
 def split(world: World, *parts: str | None) -> None:
@@ -286,18 +302,18 @@ def test_one_part_of_a_split_says_nothing_of_the_topics_of_the_other() -> None:
     with pytest.raises(InputError, match="give both parts of the split") as error:
         world.rows(name="dev.jsonl")
     assert "only the dev part" in str(error.value)
-    assert world.rows(target="topics")["a"].corrected.value is not None
+    assert world.rows(target="topics")["a"].mean.value is not None
     (found,) = world.cautions()
     assert (
         found == "the gold is only the dev part of a split and has no grade in 5 of the topics judged (5, 6, 7, 8, 9)"
     )
     split(world, "dev", "test")
-    assert world.rows()["a"].corrected.value is not None
+    assert world.rows()["a"].mean.value is not None
     assert world.cautions() == ()
     # One part that covers every topic is used, with a caution.
     world = World(a=[pair for both in zip(TEN, REST, strict=True) for pair in both])
     split(world, "test")
-    assert world.rows()["a"].corrected.value is not None
+    assert world.rows()["a"].mean.value is not None
     (found,) = world.cautions()
     assert found == "the gold is only the test part of a split, though it has grades in every topic judged"
 
@@ -310,15 +326,15 @@ def test_gold_off_the_scale_is_refused() -> None:
 
 def test_strata_count_where_every_row_has_one() -> None:
     world = World(a=[(0, 0), (3, 3)] * 3 + [(0, 1), (3, 2)] * 2 + REST)
-    plain = world.rows()["a"].corrected
+    plain = world.rows()["a"].mean
     for response in world.pool.responses[:10]:
         (row,) = world.gold[response.response_id, "groundedness"]
         side = "even" if int(response.response_id[1:]) % 2 else "odd"
         world.gold[response.response_id, "groundedness"] = [msgspec.structs.replace(row, stratum=side)]
-    assert world.rows()["a"].corrected != plain
+    assert world.rows()["a"].mean != plain
     response = world.pool.responses[0]
     world.gold[response.response_id, "groundedness"] = gold(response, 0)
-    assert world.rows()["a"].corrected == plain
+    assert world.rows()["a"].mean == plain
 
 
 @pytest.fixture
@@ -387,20 +403,18 @@ def test_the_order_of_files_does_not_matter(order: list[int], random) -> None:
     assert world.rows() == before
 
 
-def row(run_id: str, raw: float, value: float | None, **changes: object) -> CorrectedRow:
+def row(run_id: str, raw: float, value: float | None, rank: int | None = 1, **changes: object) -> Score:
     low, high = (None, None) if value is None else (value - 0.25, value + 0.25)
-    fields: dict[str, object] = {
-        "criterion": "groundedness", "family": None, "n": 80, "missing": 0,
-        "raw": Estimate(raw, raw - 0.1, raw + 0.1, 80, 20), "raw_bound": raw, "gold": 20,
+    facts: dict[str, object] = {
+        "n": 80, "before": Estimate(raw, raw - 0.1, raw + 0.1, 80, 20), "gold": 20,
         "corrected": Estimate(value, low, high, 20, 10, None if value is not None else "fewer than 3 gold grades"),
-        "bound": value, "bound_low": low, "bound_high": high, "method": "ppi++", "weight": 0.8125,
-        "effective_n": 31.5, "bias": 0.25, "rank": 1, "rank_low": 1, "rank_high": 2, "tie": "a", "flags": (), **changes,
+        "bound_low": low, "bound_high": high, "weight": 0.8125, "effective_n": 31.5, "bias": 0.25, "rank_high": 2,
     }  # fmt: skip
-    return CorrectedRow(run_id=run_id, **fields)
+    return corrected_score(run_id, raw, value, rank, **facts | changes)
 
 
-RAW = row("raw", 2.0, None, rank=None, rank_low=None, rank_high=None, tie="", weight=None, effective_n=None, bias=None,
-          method="raw", gold=0, flags=("UNCORRECTED",))  # fmt: skip
+RAW = row("raw", 2.0, None, rank=None, weight=None, effective_n=None, bias=None, method="raw", gold=0,
+          flags=("UNCORRECTED",))  # fmt: skip
 
 
 def test_what_correction_changes_in_the_order() -> None:
@@ -465,19 +479,19 @@ def test_only_flags_that_are_there_are_explained() -> None:
 
 def test_undefined_numbers_are_none() -> None:
     for found in World(a=TEN + REST, b=[(1, None)] * 20, c=[(None, None)] * 20).rows().values():
-        numbers = [found.weight, found.effective_n, found.bias, found.bound_low, found.bound_high, found.raw.value]
+        numbers = [*found.more.values(), found.raw.mean.value]
         assert not any(isinstance(number, float) and math.isnan(number) for number in numbers)
 
 
 def test_a_run_that_is_mostly_without_a_grade_ranks_by_its_bound() -> None:
     """The mean of one graded turn of 20, with 3, is 3; over all turns it is 3/20."""
     rows = World(1.0, honest=[(2, 2)] * 20, few=[(3, 3)] + [(None, None)] * 19).rows()
-    assert [(run_id, row.rank, row.corrected.value, row.bound, row.raw_bound) for run_id, row in rows.items()] == [
+    assert [(run_id, row.rank, row.mean.value, row.bound, row.raw.bound) for run_id, row in rows.items()] == [
         ("honest", 1, 2.0, 2.0, 2.0),
         ("few", 2, 3.0, 3 / 20, 3 / 20),
     ]
     # Its grades are of one topic, so it is told apart from no run.
-    assert (rows["few"].flags, rows["few"].rank_low, rows["few"].tie) == (("MISSING",), 1, "a")
+    assert (rows["few"].flags, rows["few"].place.low, rows["few"].place.letters) == (("MISSING",), 1, "a")
     lower = World(1.0, honest=[(2, 2)] * 20, few=[(0, 0)] + [(None, None)] * 19).rows("lower")
     assert [(run_id, row.rank, row.bound) for run_id, row in lower.items()] == [
         ("honest", 1, 2.0),
@@ -488,36 +502,36 @@ def test_a_run_that_is_mostly_without_a_grade_ranks_by_its_bound() -> None:
 def test_runs_are_told_apart_by_no_grade_that_is_missing_through_others() -> None:
     """Both have 2 wherever there is a grade; where every second one is missing, the bound is 16 · 2 / 32."""
     rows = World(1.0, a=[(2, 2)] * 32, b=[(2, 2), ("refused", None)] * 16).rows()
-    assert [(row.bound, row.rank, row.rank_low, row.rank_high, row.tie) for row in rows.values()] == [
+    assert [(row.bound, row.rank, row.place.low, row.place.high, row.place.letters) for row in rows.values()] == [
         (2.0, 1, 1, 2, "a"),
         (1.0, 2, 1, 2, "a"),
     ]
     # A response that names no passage is the run's own doing.
     own = World(1.0, a=[(2, 2)] * 32, b=[(2, 2), ("no_passages", None)] * 16).rows()
-    assert [(row.rank_low, row.rank_high, row.tie) for row in own.values()] == [(1, 1, "a"), (2, 2, "b")]
+    assert [(row.place.low, row.place.high, row.place.letters) for row in own.values()] == [(1, 1, "a"), (2, 2, "b")]
     # So is a grade that people gave, though the judge gave none.
     known = World(1.0, a=[(2, 2)] * 32, b=[(2, 2), ("refused", 0)] * 16).rows()
-    assert [(row.bound, row.tie) for row in known.values()] == [(2.0, "a"), (1.0, "b")]
+    assert [(row.bound, row.place.letters) for row in known.values()] == [(2.0, "a"), (1.0, "b")]
     # Better by what is graded, and worse by the bound: (16 · 3) / 32.
     mixed = World(1.0, a=[(2, 2)] * 32, b=[(3, 3), ("refused", None)] * 16).rows()
-    assert [(row.bound, row.tie) for row in mixed.values()] == [(2.0, "a"), (1.5, "a")]
+    assert [(row.bound, row.place.letters) for row in mixed.values()] == [(2.0, "a"), (1.5, "a")]
 
 
 def test_on_few_topics_nothing_says_that_runs_differ() -> None:
     rows = World(1.0, a=[(3, 3)] * 14, b=[(0, 0)] * 14).rows()
-    assert [(row.rank, row.rank_low, row.rank_high, row.tie) for row in rows.values()] == [
+    assert [(row.rank, row.place.low, row.place.high, row.place.letters) for row in rows.values()] == [
         (1, None, None, ""),
         (2, None, None, ""),
     ]
     said = "no run is told apart from another, since that needs 8 topics of equal size; these count as 7.0"
     assert said in records_tsv(CORRECTED_COLUMNS, rows.values(), 4)
-    assert [row.tie for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
+    assert [row.place.letters for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
 
 
 def test_the_errors_of_a_bound_shrink_with_the_share_of_turns_behind_it(placed: list[Corrected]) -> None:
     """Half of the turns are without a grade, so the bound is half the mean, and so are its errors."""
     whole = World(a=TEN + REST).rows()["a"]
     half = World(a=TEN + REST + [(None, None)] * 20).rows()["a"]
-    assert (half.corrected.value, half.bound) == (whole.corrected.value, pytest.approx(whole.corrected.value / 2))
+    assert (half.mean.value, half.bound) == (whole.mean.value, pytest.approx(whole.mean.value / 2))
     assert (placed[1].se, placed[1].scale) == (pytest.approx(placed[0].se / 2), pytest.approx(placed[0].scale / 4))
     assert placed[1].influence @ placed[1].influence == pytest.approx(placed[1].se ** 2)

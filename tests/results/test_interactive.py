@@ -253,7 +253,7 @@ def test_the_legend_of_a_short_run_is_true_with_one_other_run() -> None:
     bob = talk("bob", 2, 6, 6, 6)
     runs = {"ann": tuple(of.turn_id for of, _ in ann), "bob": tuple(of.turn_id for of, _ in bob)}
     rows = board(runs, [*ann, *bob])
-    assert (rows["ann"].flags, rows["ann"].unanswered, rows["ann"].bound) == (("SHORT",), 0, 3.0)
+    assert (rows["ann"].flags, rows["ann"].counts["unanswered"], rows["ann"].bound) == (("SHORT",), 0, 3.0)
     text = leaderboard_markdown(list(rows.values()), "", [criterion()], ())
     said = (
         "SHORT: less than two thirds of the turns that others have in the same topics; where two or more others reached"

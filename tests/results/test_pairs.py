@@ -179,7 +179,7 @@ def test_a_draw_before_anybody_rated_runs_is_no_look(tmp_path: Path) -> None:
         found = judged(tmp_path, unsure, given=given, draw=draw, extend=tmp_path / "out")
         manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
         assert manifest["configuration"]["pooling"]["draw"] == recorded
-        assert {row.looks for row in found.tables.ratings} == {looks}
+        assert {row.more["looks"] for row in found.tables.ratings} == {looks}
         assert (f"rated {looks} times" in found.tables.advantages["preference"]) is (looks > 1)
 
 
@@ -353,7 +353,7 @@ def test_equal_responses_tie_for_people_too(tmp_path: Path) -> None:
     turns = run_turns(found.pool, found.results, measure)
     verdicts = agreed(found.pool, found.results, measure.of)
     rows = corrected(turns, measure, measured_gold(measure, found.pool, turns, gold, verdicts))
-    assert {row.run_id: (row.raw.value, row.corrected.value, row.gold) for row in rows} == {
+    assert {row.run_id: (row.raw.mean.value, row.mean.value, row.counts["gold"]) for row in rows} == {
         "b": ((0 + 2 / 2) / 9, pytest.approx((7 + 2 / 2) / 9), 7),
         "a": ((7 + 2 / 2) / 9, pytest.approx((0 + 2 / 2) / 9), 7),
     }
@@ -375,18 +375,18 @@ def test_ties_are_no_gold_of_a_run_that_nobody_labeled(tmp_path: Path, p: float)
     rows = {row.run_id: row for row in corrected(turns, measure, matched)}
     if p == 1:
         # Of the pairs with c nobody said anything, so each turn is a's pair with b, or a tie.
-        assert [(rows[name].gold, rows[name].corrected.value) for name in "ab"] == [
+        assert [(rows[name].counts["gold"], rows[name].mean.value) for name in "ab"] == [
             (8, (4 / 2 + 0) / 12),
             (8, pytest.approx((4 / 2 + 8) / 12)),
         ]
         return
     # Two labels are too few for a and b, as four ties would not be.
-    assert {name: (row.gold, row.corrected.value, row.flags) for name, row in rows.items()} == {
+    assert {name: (row.counts["gold"], row.mean.value, row.flags) for name, row in rows.items()} == {
         "a": (2, None, ("UNCORRECTED",)),
         "b": (2, None, ("UNCORRECTED",)),
         "c": (0, None, ("UNCORRECTED",)),
     }
-    assert {name: row.corrected.topics for name, row in rows.items()} == {"a": 2, "b": 2, "c": 0}
+    assert {name: row.mean.topics for name, row in rows.items()} == {"a": 2, "b": 2, "c": 0}
 
 
 def test_equal_responses_tie_only_where_the_draw_comes_to_them(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_ties_count_as_often_as_they_are_drawn(tmp_path: Path) -> None:
     # A fifth of all topics, so about a fifth of all pairs: not 2 * 8 * 7 / 2.
     assert 8 <= len(ties[80]) <= 12
     assert {*equal_responses(first.pool)} == {*equal_responses(read_judged(tmp_path / "out").pool)} == ties[80]
-    assert sum(row.tied for row in first.tables.ratings) == 2 * len(ties[80])
+    assert sum(row.counts["tied"] for row in first.tables.ratings) == 2 * len(ties[80])
     met = {(run_id, turn_id) for turn_id, *both in ties[80] for run_id in both}
     drawn_ties = {(row.run_id, row.turn_id) for row in first.pool.exclusions if row.reason == "equal_responses"}
     others = {(row.run_id, row.turn_id) for row in first.pool.exclusions if row.reason == "not_drawn"}

@@ -9,7 +9,7 @@ from judge.io import draw
 from judge.io.ids import Cluster, natural_key
 from judge.io.text import interval, number
 from judge.records import Estimate
-from judge.results.rows import CorrectedRow
+from judge.results.rows import Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +115,7 @@ def _map(axes: "Axes", row: AgreementRow, apart: Sequence[str]) -> None:
     axes.set_title(name, size=8, loc="left", parse_math=False)
 
 
-def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
+def raw_vs_corrected(rows: Sequence[Score]) -> tuple[bytes, bytes]:
     """Each run's mean as the judge gives it and as gold corrects it, best rank first, as (SVG, PNG).
 
     Runs without a rank are ordered by the corrected mean; runs without a corrected mean come last, by the raw mean. The
@@ -128,7 +128,7 @@ def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
             _dumbbell(axes, place, row)
             criterion = f" · {row.criterion}" if len({row.criterion for row in rows}) > 1 else ""
             draw.left(axes, place, draw.drawn(f"{row.run_id}{criterion}", _NAME))
-            draw.right(axes, place, _shown(row.corrected), 0)
+            draw.right(axes, place, _shown(row.mean), 0)
             draw.right(axes, place, " ".join(row.flags), 1.75, color=draw.VERMILION)
         draw.right(axes, -1, "corrected [95 %]", 0, color=draw.GRAY)
         if any(row.flags for row in rows):
@@ -142,21 +142,21 @@ def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
         return draw.rendered(figure)
 
 
-def _rank(row: CorrectedRow) -> tuple[Any, ...]:
-    last = row.corrected.value is None
+def _rank(row: Score) -> tuple[Any, ...]:
+    last = row.mean.value is None
     rank = float("inf") if row.rank is None else row.rank
-    return last, rank, _descending(row.raw if last else row.corrected, row.run_id)
+    return last, rank, _descending(row.raw.mean if last and row.raw else row.mean, row.run_id)
 
 
-def _wider(row: CorrectedRow) -> bool:
-    return (row.bound_low, row.bound_high) != (row.corrected.low, row.corrected.high)
+def _wider(row: Score) -> bool:
+    return (row.more.get("bound_low"), row.more.get("bound_high")) != (row.mean.low, row.mean.high)
 
 
-def _dumbbell(axes: "Axes", place: int, row: CorrectedRow) -> None:
-    raw = row.raw.value
-    corrected = row.corrected
-    if row.bound_low is not None and row.bound_high is not None and _wider(row):
-        axes.hlines(place, row.bound_low, row.bound_high, color=draw.BLUE, linewidth=_BAND, alpha=0.18)
+def _dumbbell(axes: "Axes", place: int, row: Score) -> None:
+    raw = row.raw.mean.value if row.raw else None
+    corrected = row.mean
+    if "bound_low" in row.more and _wider(row):
+        axes.hlines(place, row.more["bound_low"], row.more["bound_high"], color=draw.BLUE, linewidth=_BAND, alpha=0.18)
     if corrected.low is not None and corrected.high is not None:
         axes.hlines(place, corrected.low, corrected.high, color=draw.BLUE, linewidth=_BAND, alpha=0.45)
     if raw is not None and corrected.value is not None:

@@ -46,7 +46,7 @@ from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Estimate, Record
 from judge.results.citations import cited_responses
-from judge.results.rows import Score, mean_over
+from judge.results.rows import Score, estimate_of, mean_over
 from judge.results.turns import first_ranked, turns_of_runs
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
@@ -114,21 +114,6 @@ def agreement_grids(agreement: MatchAgreement) -> tuple[Table[Any], ...]:
     )
 
 
-class CorrectedRecall(Record, frozen=True):
-    """One run: its recall by the judge, and the recall that people's matches imply."""
-
-    run_id: str
-    raw: Estimate
-    """The mean of the judge over the turns that it matched."""
-    people: int
-    """Those of them that people matched too."""
-    corrected: Estimate
-    method: str
-    """How it was corrected, as on the corrected leaderboard."""
-    bias: float | None
-    """Mean of the judge minus people, where both matched."""
-
-
 def corrected_recall(
     judged: Sequence[RunUnit],
     people: Sequence[RunUnit],
@@ -137,9 +122,11 @@ def corrected_recall(
     name: str,
     inclusion: float | None = None,
     cluster: Cluster = "topic",
-) -> tuple[CorrectedRecall, ...]:
+) -> tuple[Score, ...]:
     """Correct the recall of every run, best corrected mean first, then runs without one.
 
+    The mean before is over the turns that the judge matched; the counts are those of them that people matched too;
+    `more` has how it was corrected, and the mean of the judge minus people, where both matched.
     `gold` are people's matches, with what they matched and how probably, and `name` is their file in messages.
     `inclusion` is the probability with which a unit was drawn for people, where the rows do not say it.
     """
@@ -175,8 +162,10 @@ def corrected_recall(
             f"{name}: every response that people matched was drawn with probability 1, but people did not match all: "
             "expected less than 1"
         ) from error
-    rows = [_row(*of, correction, cluster, bounds) for of, correction in zip(by_run.items(), corrections, strict=True)]
-    return tuple(sorted(rows, key=lambda row: (row.corrected.value is None, -(row.corrected.value or 0))))
+    scores = []
+    for (run_id, of_run), correction in zip(by_run.items(), corrections, strict=True):
+        scores.append(_corrected_score(run_id, measure, of_run, correction, cluster, bounds))
+    return tuple(sorted(scores, key=lambda score: (score.mean.value is None, -(score.mean.value or 0))))
 
 
 class _Twin(NamedTuple):
@@ -206,24 +195,23 @@ def _twins(
     return by_run
 
 
-def _row(
-    run_id: str, twins: Sequence[_Twin], correction: Corrected, cluster: Cluster, bounds: tuple[float, float]
-) -> CorrectedRecall:
+def _corrected_score(
+    run_id: str,
+    measure: str,
+    twins: Sequence[_Twin],
+    correction: Corrected,
+    cluster: Cluster,
+    bounds: tuple[float, float],
+) -> Score:
+    raw = mean_over(((twin.unit.topic_id, twin.judged) for twin in twins), cluster, bounds, "turns")
     with_people = {cluster_of(twin.unit.topic_id, cluster) for twin in twins if not math.isnan(twin.people)}
-    return CorrectedRecall(
+    return Score(
         run_id=run_id,
-        raw=mean_over(((twin.unit.topic_id, twin.judged) for twin in twins), cluster, bounds, "turns"),
-        people=correction.n,
-        corrected=Estimate(
-            value=correction.value,
-            low=correction.low,
-            high=correction.high,
-            n=correction.n,
-            topics=len(with_people),
-            reason=correction.reason,
-        ),
-        method=correction.method,
-        bias=correction.bias,
+        criterion=measure,
+        mean=estimate_of(correction, topics=len(with_people)),
+        counts={"people": correction.n},
+        more={"method": correction.method, "bias": correction.bias},
+        raw=Score(run_id=run_id, criterion=measure, mean=raw),
     )
 
 
@@ -243,13 +231,13 @@ def _probability(unit: RunUnit, gold: PairLabels, inclusion: float | None) -> fl
     return said.pop() if known else inclusion
 
 
-def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Table[Any]:
+def corrected_grid(rows: Sequence[Score], measure: str) -> Table[Any]:
     """The runs with their recall by the judge, and corrected."""
     notes = (
         f"{measure}, by the judge and corrected by people's matches; means over the turns that the judge matched.",
         "bias: the judge minus people, where both matched.",
     )
-    columns = fields("run=run_id judge=raw people corrected method bias")
+    columns = fields("run=run_id judge=raw.mean people=counts.people corrected=mean method=more.method bias=more.bias")
     return records_table(columns, rows, "Corrected", notes, places=3)
 
 
@@ -290,7 +278,7 @@ class NuggetScores(Record, frozen=True):
     """One row for each run and measure."""
     units: Table[RunUnit]
     """Every turn, or topic, that a run had to answer."""
-    corrected: Table[CorrectedRecall]
+    corrected: Table[Score]
     """Empty without people's matches beside those of a judge."""
     grids: tuple[Table[Any], ...]
     """The tables for people."""
@@ -313,7 +301,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     notes = _notes(pool, bank, known, units)
     notes += clustering((response.topic_id for response in pool.responses), plan.cluster)
     grids = {"runs": score_grid(scores, plan.main, reciting(units)), "measures": measures_grid(scores)}
-    corrected: tuple[CorrectedRecall, ...] = ()
+    corrected: tuple[Score, ...] = ()
     if plan.gold:
         corrected = _corrected(plan, pool, bank, known, units)
         grids["corrected"] = corrected_grid(corrected, plan.main)
@@ -337,7 +325,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
 
 def _corrected(
     plan: NuggetScorePlan, pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]
-) -> tuple[CorrectedRecall, ...]:
+) -> tuple[Score, ...]:
     if known.people:
         raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
     gold = read_labels_of(plan.gold, bank, pool, plan.renamed)

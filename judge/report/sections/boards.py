@@ -19,7 +19,7 @@ from judge.results.citations import Measure, boards_of
 from judge.results.details import labels_by_run
 from judge.results.leaderboard import change_text, share_positive
 from judge.results.pairs import RATINGS, rating_board
-from judge.results.rows import CorrectedRow, Score, worded
+from judge.results.rows import Score, worded
 from judge.results.tables import tie_letters
 
 
@@ -131,32 +131,32 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
     yield Section("corrected", "Leaderboard, corrected by people's grades", tuple(parts))
 
 
-def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Table[Any]:
+def _corrected_sheet(rows: Sequence[Score], criterion: Criterion) -> Table[Any]:
     narrow = (
         "in brackets, and as a bar, its 95 % range. The range in the leaderboard above is about topics like these; "
         "this one is about these responses alone, and has no width where people graded every one"
     )
+    raws = [row.raw for row in rows if row.raw is not None]
     minus = "on the responses that both graded; above zero, the judge gave the higher grades"
     over = "the corrected mean with the worst grade for each turn that has none; ranks go by it"
     columns: dict[Column, Sequence[Cell]] = {
         Column("rank"): [row.rank for row in rows],
         Column("run"): [row.run_id for row in rows],
-        Column("corrected mean", about=narrow): [row.corrected for row in rows],
-        Column("by the judge"): [row.raw.value for row in rows],
-        Column("judge minus people", signed=True, about=minus): [row.bias for row in rows],
+        Column("corrected mean", about=narrow): [row.mean for row in rows],
+        Column("by the judge"): [raw.mean.value for raw in raws],
+        Column("judge minus people", signed=True, about=minus): [row.more.get("bias") for row in rows],
         Column("not told apart", about="runs that share a letter may differ by chance alone"): [
-            row.tie or None for row in rows
+            row.place.letters or None if row.place else None for row in rows
         ],
-        Column("possible ranks"): [
-            None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}" for row in rows
-        ],
+        Column("possible ranks"): [row.ranks.replace("-", " to ") or None for row in rows],
         Column("over all turns", about=over): [row.bound for row in rows],
-        Column("gold grades"): [f"{row.gold} of {row.n}" for row in rows],
+        Column("gold grades"): [f"{row.counts['gold']} of {raw.mean.n}" for row, raw in zip(rows, raws, strict=True)],
         Column("note"): [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
     }
     # Without its interval, so that two in a line do not lie upon each other.
     marks = tuple(
-        ((msgspec.structs.replace(row.raw, low=None, high=None), True), (row.corrected, False)) for row in rows
+        ((msgspec.structs.replace(raw.mean, low=None, high=None), True), (row.mean, False))
+        for row, raw in zip(rows, raws, strict=True)
     )
     reading = "A line for each run, the best first."
     about = f", corrected: {scale_of(criterion)}"

@@ -200,7 +200,8 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
     (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
     outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
     found = {
-        (row.run_id, row.criterion.removeprefix("support_")): (row.method, row.corrected.value) for row in outcome.rows
+        (row.run_id, row.criterion.removeprefix("support_")): (row.more["method"], row.mean.value)
+        for row in outcome.rows
     }
     # All first citations have gold; the topic without an answer needs none.
     assert found["a", "precision_weighted"] == ("census", (0 + 1) / 2 / 2)
@@ -220,7 +221,7 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
     ]
     (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
     outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
-    of_a = {row.criterion: row.corrected.value for row in outcome.rows if row.run_id == "a"}
+    of_a = {row.criterion: row.mean.value for row in outcome.rows if row.run_id == "a"}
     by_judge = ((1 + 0) / 2 + 1 / 2) / 2
     parts = ((0, 1 / 4 / 1), (1 / 2, 1 / 4 / 0.25), (1, 1 / 2 / 0.5), (None, 1.0))
     errors = [(0 if worth is None else worth - by_judge, w) for worth, w in parts]
@@ -230,7 +231,7 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
     (tmp_path / "gold.jsonl").write_bytes(gold_jsonl([rows[0], *rows[2:]]))
     outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
     (row,) = (of for of in outcome.rows if (of.run_id, of.criterion) == ("a", "support_precision_weighted_all"))
-    assert (row.gold, row.corrected.value, row.corrected.reason) == (2, None, "fewer than 3 gold grades")
+    assert (row.counts["gold"], row.mean.value, row.mean.reason) == (2, None, "fewer than 3 gold grades")
 
 
 def test_gold_stands_for_failed_citations_that_have_it(tmp_path: Path) -> None:

@@ -282,7 +282,12 @@ def test_the_mean_is_exact_where_people_matched_everything() -> None:
     judge: dict[int, MatchLabel] = dict.fromkeys(range(1, 11), "supports")
     people: dict[int, MatchLabel] = {topic: "supports" if topic <= 4 else "does_not" for topic in judge}
     (row,) = corrected_recall(*worlds(judge, people, 10), "all_score", "gold")
-    assert (row.raw.value, row.corrected.value, row.people, row.bias) == (1.0, 4 / 10, 10, pytest.approx(6 / 10))
+    assert (row.raw.mean.value, row.mean.value, row.counts["people"], row.more["bias"]) == (
+        1.0,
+        4 / 10,
+        10,
+        pytest.approx(6 / 10),
+    )
 
 
 def test_a_corrected_mean_may_be_below_zero_where_faults_cost() -> None:
@@ -300,8 +305,8 @@ def test_a_corrected_mean_may_be_below_zero_where_faults_cost() -> None:
     gold = gold._replace(labels=gold.labels | {(f"R{n:05d}", f"{n}-1_1/2"): "does_not" for n in range(1, 11)})
     (row,) = corrected_recall(judge, people, gold, "weighted_score", "gold")
     # Half of the turns have the fault, which costs 4 of 1.
-    assert (row.raw.value, row.corrected.value) == (-2, -2)
-    assert row.raw.low is not None and -4 <= row.raw.low < -2
+    assert (row.raw.mean.value, row.mean.value) == (-2, -2)
+    assert row.raw.mean.low is not None and -4 <= row.raw.mean.low < -2
 
 
 def test_a_judge_that_sees_too_much_support_is_corrected_by_a_sample() -> None:
@@ -311,11 +316,11 @@ def test_a_judge_that_sees_too_much_support_is_corrected_by_a_sample() -> None:
         topic: "supports" if topic % 4 in (1, 2) else "does_not" for topic in range(1, n + 1) if topic % 5 in (0, 1)
     }
     (row,) = corrected_recall(*worlds(judge, people, n), "all_score", "gold", inclusion=0.4)
-    assert row.raw.value == 30 / 40
-    assert row.people == 16
+    assert row.raw.mean.value == 30 / 40
+    assert row.counts["people"] == 16
     # Of the sample, people found 8 supported and the judge 12.
-    assert row.bias == pytest.approx((12 - 8) / 16)
-    value, low, high = row.corrected.value, row.corrected.low, row.corrected.high
+    assert row.more["bias"] == pytest.approx((12 - 8) / 16)
+    value, low, high = row.mean.value, row.mean.low, row.mean.high
     assert value is not None and low is not None and high is not None
     assert low < 0.5 < high
     assert math.isclose(value, 0.5, abs_tol=0.05)
@@ -356,7 +361,7 @@ def test_a_dialogue_that_people_matched_in_part_is_not_in_the_sample() -> None:
     }
     parts: dict[tuple[int, int], MatchLabel] = {(topic, 1): "supports" for topic in range(9, 21)}
     (row,) = corrected_recall(*dialogues(people | parts), "all_score", "gold", inclusion=0.4)
-    assert (row.people, row.bias) == (8, pytest.approx(1 - 4 / 8))
+    assert (row.counts["people"], row.more["bias"]) == (8, pytest.approx(1 - 4 / 8))
 
 
 def test_the_probability_of_a_dialogue_does_not_follow_from_that_of_its_responses() -> None:
@@ -366,7 +371,7 @@ def test_the_probability_of_a_dialogue_does_not_follow_from_that_of_its_response
     said = dict.fromkeys(people, 0.4)
     with pytest.raises(InputError, match="8 of several responses, for which only --inclusion P tells it"):
         corrected_recall(*dialogues(people, said), "all_score", "gold")
-    assert corrected_recall(*dialogues(people, said), "all_score", "gold", inclusion=0.4)[0].people == 8
+    assert corrected_recall(*dialogues(people, said), "all_score", "gold", inclusion=0.4)[0].counts["people"] == 8
     # 8 of 20 dialogues, each of them drawn for certain: known, and no probability sample of all.
     with pytest.raises(InputError, match="drawn with probability 1"):
         corrected_recall(*dialogues(people, dict.fromkeys(people, 1.0)), "all_score", "gold")
