@@ -370,10 +370,11 @@ UNJUDGED = (
 
 def _as_counted(pair: RunDifference) -> str:
     """The difference as the means count, where that is another one."""
-    if pair.if_worst is None:
-        return ""
     counted = pair.if_worst
-    return f"as the means count {decimals(counted.difference.value, 3)}, p_adjusted {decimals(counted.p_adjusted, 4)}"
+    if counted is None or counted.difference.value is None:
+        return ""
+    tested = "not tested" if counted.p_adjusted is None else f"p_adjusted {decimals(counted.p_adjusted, 4)}"
+    return f"as the means count {decimals(counted.difference.value, 3)}, {tested}"
 
 
 RunTable = Literal["run", "pair", "topic", "depth", "ptkb", "group"]

@@ -174,6 +174,14 @@ def test_runs_are_told_apart_by_no_response_that_nobody_judged() -> None:
         assert (breakdown.UNJUDGED in table.notes) is bool(without)
 
 
+def test_a_difference_that_is_not_tested_is_said_to_be_none() -> None:
+    """In 7 topics, of which one has no grade: 0.8 / 7."""
+    values = {f"{topic}_1": 0.8 for topic in range(7)}
+    runs = (run("all", values), run("part", values | {"0_1": 0.0}))
+    compared = breakdown.comparison(runs, np.random.default_rng(0), unjudged={"part": {"0_1"}})
+    assert next(iter(by_pair(compared)))[-1] == "fewer than 8 topics; as the means count 0.114, not tested"
+
+
 def by_pair(compared: breakdown.PairedRuns) -> Table[Any]:
     return breakdown.breakdown("pair", compared, (), {})
 
