@@ -16,9 +16,10 @@ _NAMED = 5
 
 
 def check_connected(labels: CrowdLabels, aggregator: str) -> None:
-    """A UsageError if too many labels are of workers who share items with one other worker or none.
+    """A UsageError if too many labels are of groups of fewer than FEWEST_WORKERS who share no item with the others.
 
-    Larger groups that have no item in common are each weighed by themselves, as where every topic has its own workers.
+    A group is of workers who are connected through items that both of two labeled. Larger groups are each weighed by
+    themselves, as where every topic has its own workers, and so is one group alone, however small it is.
     """
     if not len(labels.worker):
         return
@@ -32,9 +33,9 @@ def check_connected(labels: CrowdLabels, aggregator: str) -> None:
     names = ", ".join(printable(labels.workers[worker]) for worker in apart[:_NAMED].tolist())
     more = f" and {len(apart) - _NAMED} more" if len(apart) > _NAMED else ""
     raise UsageError(
-        f"{labels.criterion}: {count(len(apart), 'worker')} ({names}{more}) with {share:.0%} of the labels share items "
-        f"with at most one other, so {aggregator} cannot know whom to believe: take --aggregator majority, or let more "
-        "workers label the same items"
+        f"{labels.criterion}: {share:.0%} of the labels are of {count(len(apart), 'worker')} ({names}{more}) in groups "
+        f"of fewer than {FEWEST_WORKERS} that share no item with the others, so {aggregator} cannot know whom to "
+        "believe: take --aggregator majority, or let more workers label the same items"
     )
 
 

@@ -60,16 +60,21 @@ def test_workers_who_share_too_little_are_not_weighed() -> None:
     with pytest.raises(UsageError) as refused:
         check_connected(grid(apart), "mace")
     assert str(refused.value) == (
-        "relevance: 2 workers (w0, w1) with 100% of the labels share items with at most one other, so mace cannot know "
-        "whom to believe: take --aggregator majority, or let more workers label the same items"
+        "relevance: 100% of the labels are of 2 workers (w0, w1) in groups of fewer than 3 that share no item with the "
+        "others, so mace cannot know whom to believe: take --aggregator majority, or let more workers label the same "
+        "items"
     )
     # Two groups of three are each weighed by themselves, and so is one group of two.
     check_connected(grid([[0, 0, 0, NONE, NONE, NONE], [NONE, NONE, NONE, 1, 1, 1]]), "mace")
     check_connected(grid([[0, 0]]), "mace")
+    # In a chain of three the ends share items with one worker each; a pair beside it has two labels of six.
+    check_connected(grid([[0, 0, NONE], [NONE, 0, 0]]), "mace")
+    with pytest.raises(UsageError, match=r"33% of the labels are of 2 workers \(w3, w4\)"):
+        check_connected(grid([[0, 0, NONE, NONE, NONE], [NONE, 0, 0, NONE, NONE], [NONE, NONE, NONE, 0, 0]]), "mace")
     # One label in ten of a worker apart is borne, two in eleven are not.
     together = [[0, 0, 0, NONE]] * 3
     check_connected(grid([*together, [NONE, NONE, NONE, 0]]), "mace")
-    with pytest.raises(UsageError, match=r"1 worker \(w3\) with 18% of the labels"):
+    with pytest.raises(UsageError, match=r"18% of the labels are of 1 worker \(w3\) in groups"):
         check_connected(grid([*together, [NONE, NONE, NONE, 0], [NONE, NONE, NONE, 1]]), "mace")
 
 
