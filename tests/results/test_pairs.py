@@ -370,7 +370,7 @@ def test_ties_are_no_gold_of_a_run_that_nobody_labeled(tmp_path: Path, p: float)
     gold = {
         item.response_id: GoldGrade(2.0 * (item.text[5] == "1"), p, "s", ()) for item in of_both[: 2 if p < 1 else None]
     }
-    turns = [run for run in run_turns(found.pool, found.results, measure) if p < 1 or run.run_id != "c"]
+    turns = run_turns(found.pool, found.results, measure)
     matched = measured_gold(measure, found.pool, turns, gold, agreed(found.pool, found.results, measure.of))
     rows = {row.run_id: row for row in corrected(turns, measure, matched)}
     if p == 1:
@@ -379,6 +379,7 @@ def test_ties_are_no_gold_of_a_run_that_nobody_labeled(tmp_path: Path, p: float)
             (8, (4 / 2 + 0) / 12),
             (8, pytest.approx((4 / 2 + 8) / 12)),
         ]
+        assert (rows["c"].gold, rows["c"].corrected.value, rows["c"].flags) == (0, None, ("UNCORRECTED",))
         return
     # Two labels are too few for a and b, as four ties would not be.
     assert {name: (row.counts["gold"], row.mean.value, row.flags) for name, row in rows.items()} == {
