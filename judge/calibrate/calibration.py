@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,9 +13,11 @@ import judge.calibrate.agreement as agreement
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
+    CalibrationMapRow,
     Choice,
     ComparisonRow,
     EquivalenceRow,
+    FamilyContrast,
     Split,
     TrustVerdict,
     Word,
@@ -240,10 +242,13 @@ def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None
     """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
     options = options or CalibrationOptions()
     parts = [_calibrate(panel, options, steps) for panel in panels]
-    *fields, _ = Calibration.__struct_fields__
-    records = {field: tuple(record for part in parts for record in getattr(part, field)) for field in fields}
+    records: dict[str, list[Any]] = {field: [] for field in Calibration.__struct_fields__ if field != "cluster"}
+    for part in parts:
+        for field, rows in records.items():
+            rows += getattr(part, field)
+    joined: dict[str, Any] = {field: tuple(rows) for field, rows in records.items()}
     theme = any(panel.cluster == "theme" for panel in panels)
-    return Calibration(**records, cluster="theme" if theme else msgspec.UNSET)
+    return Calibration(**joined, cluster="theme" if theme else msgspec.UNSET)
 
 
 def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calibration:
@@ -262,14 +267,19 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
     steps(Step(f"comparing judges, {panel.criterion}"))
     compared, best = comparisons(panel, judged, split, seed, options.permutations)
     choice = selection(panel, chosen, split, rows, best, seed, replicates, options.openings) if chosen else None
-    decision = (
-        _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
-        if chosen
-        else _without_choice(panel, decided, options)
-    )
+    if chosen is None:
+        decision = _without_choice(panel, decided, options)
+    else:
+        decision = _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
     # Those of every judge where judges are compared, and of the chosen one on test grades.
     forecasts = [(column, split) for column in judged]
-    forecasts += [(chosen, decided)] if chosen is not None and decided != split else []
+    if chosen is not None and decided != split:
+        forecasts.append((chosen, decided))
+    calibration_map: list[CalibrationMapRow] = []
+    families: list[FamilyContrast] = []
+    for column in judged:
+        calibration_map += agreement.calibration_map(panel, column, split)
+        families += agreement.families(panel, column, split, options.families)
     equivalence: tuple[EquivalenceRow, ...] = ()
     if chosen is not None and options.margin is not None:
         others = [column for column in judged if column is not chosen]
@@ -279,9 +289,9 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         comparisons=compared,
         selections=(choice,) if choice else (),
         verdicts=(decision,),
-        calibration_map=tuple(row for column in judged for row in agreement.calibration_map(panel, column, split)),
+        calibration_map=tuple(calibration_map),
         slopes=agreement.slopes(panel, judged, split),
-        families=tuple(row for column in judged for row in agreement.families(panel, column, split, options.families)),
+        families=tuple(families),
         systems=_defined(agreement.systems(panel, column, split, seed, replicates) for column in judged),
         preferences=_defined(agreement.preference(panel, column, split) for column in judged),
         alternative=_defined(agreement.alternative(panel, column, split, options.epsilon) for column in judged),
@@ -393,7 +403,8 @@ def _clustered(panel: Panel, mask: NDArray[np.bool_]) -> list[str]:
     if panel.cluster == "topic":
         return []
     topics = (item.topic_id for item, judged in zip(panel.items, mask, strict=True) if judged)
-    dev, test = (np.unique(panel.topic[[side == part for side in panel.split]]) for part in ("dev", "test"))
+    dev = panel.topic[[side == "dev" for side in panel.split]]
+    test = panel.topic[[side == "test" for side in panel.split]]
     both = ", ".join(panel.topics[place] for place in np.intersect1d(dev, test))
     notes = [f"{panel.criterion}: {note}" for note in clustering(topics, panel.cluster)]
     if both:

@@ -204,18 +204,18 @@ _LONGEST = 2000
 _EXCHANGES = 3
 
 
-def disagreement_files(found: Sequence[Disagreement], graded: int) -> dict[str, bytes]:
+def disagreement_files(items: Sequence[Disagreement], graded: int) -> dict[str, bytes]:
     """The content of both files by name; both are there if nobody disagrees. `graded`: items outside the test part."""
-    return {DISAGREEMENTS: jsonl_bytes(found), REPORT: disagreements_markdown(found, graded).encode()}
+    return {DISAGREEMENTS: jsonl_bytes(items), REPORT: disagreements_markdown(items, graded).encode()}
 
 
 def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
     """The disagreements in the bytes of a file, in their order; an InputError lists every line that is none."""
-    found: list[Disagreement] = []
+    items: list[Disagreement] = []
     problems: list[Problem] = []
     for place, row in decode_lines(content, Disagreement, name, "not_a_disagreement", problems):
         if row.judges:
-            found.append(row)
+            items.append(row)
         else:
             where = f"line {place}: $.judges"
             expected = "expected one judge or more"
@@ -230,39 +230,39 @@ def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
                 )
             )
     refuse(problems, f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {DISAGREEMENTS}")
-    return tuple(found)
+    return tuple(items)
 
 
-def disagreements_markdown(found: Sequence[Disagreement], graded: int) -> str:
+def disagreements_markdown(items: Sequence[Disagreement], graded: int) -> str:
     """The report of the worst disagreements of each criterion, every text of others without markup."""
-    return "\n\n".join(_blocks(found, graded)) + "\n"
+    return "\n\n".join(_blocks(items, graded)) + "\n"
 
 
-def _blocks(found: Sequence[Disagreement], graded: int) -> Iterator[str]:
+def _blocks(items: Sequence[Disagreement], graded: int) -> Iterator[str]:
     yield "# Where judges and assessors disagree"
     yield (
-        f"On {len(found)} of {count(graded, 'item')} with gold, a judge's grade is not the assessors', or is missing. "
+        f"On {len(items)} of {count(graded, 'item')} with gold, a judge's grade is not the assessors', or is missing. "
         "The worst come first: by the greatest distance between a judge's grade and the assessors', then by the number "
         "of judges that err. Items of a test part are never shown here."
     )
-    if found and all(item.text is None for item in found):
+    if items and all(item.text is None for item in items):
         yield "The texts are not known: `--pool` names the pool that has them."
-    elif found and all(item.utterance is None for item in found):
+    elif items and all(item.utterance is None for item in items):
         yield "The conversations are not known: `--topics` names the topics file that has them."
-    for criterion in dict.fromkeys(item.criterion for item in found):
-        yield from _chapter(criterion, of(found, criterion))
+    for criterion in dict.fromkeys(item.criterion for item in items):
+        yield from _chapter(criterion, of(items, criterion))
 
 
-def _chapter(criterion: str, found: Sequence[Disagreement]) -> Iterator[str]:
+def _chapter(criterion: str, items: Sequence[Disagreement]) -> Iterator[str]:
     yield f"## {name_of(criterion)}"
-    directions = [_directions([item.judges[place] for item in found]) for place in range(len(found[0].judges))]
+    directions = [_directions([item.judges[place] for item in items]) for place in range(len(items[0].judges))]
     yield table(
         ["judge", "higher", "lower", "no grade"],
-        ([_name(judge), *map(str, counts)] for judge, counts in zip(found[0].judges, directions, strict=True)),
+        ([_name(judge), *map(str, counts)] for judge, counts in zip(items[0].judges, directions, strict=True)),
     )
-    for place, item in enumerate(found[:MOST_SHOWN], 1):
+    for place, item in enumerate(items[:MOST_SHOWN], 1):
         yield from _item(place, item)
-    if (more := len(found) - MOST_SHOWN) > 0:
+    if (more := len(items) - MOST_SHOWN) > 0:
         yield f"{more:,} more under {name_of(criterion)} are in `{DISAGREEMENTS}`."
 
 

@@ -26,7 +26,7 @@ from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Problem, Scale
 from judge.stats.consensus import mode_shares
-from judge.stats.raters import GradeCodes
+from judge.stats.raters import GradeCodes, codes_of
 from judge.stats.tables import topic_tables
 
 ItemKey = tuple[str, str]
@@ -64,7 +64,7 @@ def _add(group: list[GoldRow], row: GoldRow) -> None:
 
     An InputError if the assessor also gave the item a different grade.
     """
-    earlier = next((known for known in group if known.assessor == row.assessor), None)
+    earlier = next((other for other in group if other.assessor == row.assessor), None)
     if earlier is None or earlier.grade == row.grade:
         group.append(row)
     else:
@@ -312,9 +312,9 @@ class Panel:
     def mean(self) -> NDArray[np.float64]:
         """(N,), the mean grade of the item's assessors, as it is."""
         codes = np.array(list(self.assessors.values())).reshape(-1, len(self.items))
-        given = codes >= 0
+        graded = codes >= 0
         grades = np.array(self.grades, dtype=np.float64)[codes]
-        return np.asarray((grades * given).sum(axis=0) / np.maximum(given.sum(axis=0), 1))
+        return np.asarray((grades * graded).sum(axis=0) / np.maximum(graded.sum(axis=0), 1))
 
     @property
     def weighted(self) -> bool:
@@ -395,13 +395,16 @@ def make_panel(
     keys = sorted(gold, key=natural_order)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
     code = _coding(scale, binary)
-    given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
-    assessors = {
-        name: np.array([code[by[name]] if name in by else -1 for by in given], dtype=np.int64)
-        for name in sorted({row.assessor for row in rows}, key=lambda name: (natural_key(name), name))
-    }
+    grades_of_items: list[dict[str, int]] = []
+    for key in keys:
+        grades_of_items.append({row.assessor: row.grade for row in gold[key]})
+    names = sorted({row.assessor for row in rows}, key=lambda name: (natural_key(name), name))
+    assessors: dict[str, GradeCodes] = {name: np.full(len(keys), -1, dtype=np.int64) for name in names}
+    for i, by_assessor in enumerate(grades_of_items):
+        for name, grade in by_assessor.items():
+            assessors[name][i] = code[grade]
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
-    topics = {topic: i for i, topic in enumerate(sorted(set(units), key=natural_key))}
+    topics = sorted(set(units), key=natural_key)
     columns = tuple(_column(judged, keys, its_scale, binary, judged.judge in baselines) for judged, its_scale in labels)
     return Panel(
         criterion=criterion,
@@ -410,10 +413,12 @@ def make_panel(
         higher_is_better=binary or scale.polarity == "higher",
         items=_items(keys, gold, pool),
         topics=tuple(topics),
-        topic=np.array([topics[unit] for unit in units], dtype=np.int64),
+        topic=codes_of(units, topics),
         split=tuple(gold[key][0].split or "all" for key in keys),
-        shares=np.array([_reference_shares(each, code, len(grades)) for each in given]).reshape(-1, len(grades)),
-        reference=_reference(list(assessors), max(map(len, given), default=0)),
+        shares=np.array([_reference_shares(item, code, len(grades)) for item in grades_of_items]).reshape(
+            -1, len(grades)
+        ),
+        reference=_reference(names, max(map(len, grades_of_items), default=0)),
         assessors=assessors,
         made=tuple(sorted({row.made for row in rows})),
         columns=columns,
@@ -526,11 +531,11 @@ def _items(
     others = other_orders(pool) if pool else {}
     items = []
     for turn_id, response_id in keys:
-        known = pooled.get(response_id)
+        response = pooled.get(response_id)
         other = others.get(response_id)
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
-        runs = {entry.run_id for entry in known.runs if entry.rank == 1 or entry.citation} if known else named
-        words = known.tokens.whitespace if known else None
+        runs = {entry.run_id for entry in response.runs if entry.rank == 1 or entry.citation} if response else named
+        words = response.tokens.whitespace if response else None
         names = min(item_of(row).response for row in gold[turn_id, response_id])
         ordered = tuple(sorted(runs, key=natural_key))
         seconds = tuple(entry.run_id for entry in other.runs if entry.rank == 1) if other else ()

@@ -53,12 +53,13 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield from _agreement([row for row in rows if row.split == part], chosen)
     yield from sections.PREFERENCES.findings(calibration, criterion)
     yield from _given([row for row in rows if row.split == split])
-    yield from (Finding("", (said,)) for said in _beside([row for row in rows if row.split == split], row))
+    for sentence in _beside([row for row in rows if row.split == split], row):
+        yield Finding("", (sentence,))
     if selection := selection_of(calibration, criterion):
         yield Finding("Selection", (selected(selection),))
     for look in of(calibration.looks, criterion):
-        said = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
-        yield Finding("", (said,))
+        looks = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
+        yield Finding("", (looks,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
     yield from sections.EQUIVALENCE.findings(calibration, criterion)
     if row:
@@ -213,8 +214,8 @@ def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[
     """The ceiling, the judge's agreement with itself, and the baselines, in words."""
     if rows:
         yield ceiling(row)
-        if said := ties(row):
-            yield said
+        if ties(row):
+            yield ties(row)
     if row and row.test_retest:
         again = interval(row.test_retest)
         yield f"Asked again, {escape(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."

@@ -64,7 +64,7 @@ def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:
     there = [dataset for dataset in wanted if is_there(folder, dataset.files)]
     absent = [dataset for dataset in wanted if dataset not in there]
     if names and absent:
-        raise InputError("; ".join(f"{folder}: {each.name} is not there: get {each.source}" for each in absent))
+        raise InputError("; ".join(f"{folder}: {data.name} is not there: get {data.source}" for data in absent))
     if not there:
         raise InputError(
             f"{folder}: none of the {len(wanted)} datasets is there; `judge bench datasets` says where each comes from"
@@ -95,7 +95,9 @@ class Drawn:
         self.has_texts = all(item.response is not None for item in self.every)
         """Whether a judge can be asked about the items."""
         self.digest = digest(jsonl_bytes(self.every).decode())
-        paths = dict.fromkeys(path for pattern in dataset.files for path in find_files(folder, pattern))
+        paths: dict[Path, None] = {}
+        for pattern in dataset.files:
+            paths |= dict.fromkeys(find_files(folder, pattern))
         self.files = {path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths}
         self.skipped = dict(sorted(reading.skipped.items()))
 

@@ -184,12 +184,12 @@ def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> Scal
     for item, turn_id, response_id in zip(drawn.items, drawn.turn_ids, drawn.ids, strict=True):
         value = values.get(item.item_id)
         if value is None or not isfinite(value):
-            labels.append(Label(turn_id, response_id, None, NOT_JUDGED))
+            labels.append(Label(turn_id, response_id, grade=None, reason=NOT_JUDGED))
         elif scores:
             labels.append(Label(turn_id, response_id, int(value >= CUT), expected=float(value)))
         else:
             labels.append(Label(turn_id, response_id, int(value)))
-    given = Labels(
+    released = Labels(
         judge=judge,
         prompt=None,
         prompt_digest=None,
@@ -197,7 +197,7 @@ def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> Scal
         digest=drawn.digest,
         labels=tuple(labels),
     )
-    return ScaledLabels(on_scale(given, {level.grade for level in scale.levels}), scale)
+    return ScaledLabels(on_scale(released, {level.grade for level in scale.levels}), scale)
 
 
 def bench_panel(answers: Answers) -> Panel:
@@ -250,7 +250,7 @@ def dataset_card(answers: Answers, seed: int) -> tuple[DatasetCard, tuple[str, .
     """What the answers to a dataset say of the judge, and what a reader must know of it."""
     drawn = answers.drawn
     dataset = drawn.dataset
-    found = calibrate([bench_panel(answers)], CalibrationOptions(seed=seed))
+    calibration = calibrate([bench_panel(answers)], CalibrationOptions(seed=seed))
     card = DatasetCard(
         name=dataset.name,
         unit=dataset.unit,
@@ -261,11 +261,11 @@ def dataset_card(answers: Answers, seed: int) -> tuple[DatasetCard, tuple[str, .
         skipped=drawn.skipped,
         total=len(drawn.every),
         prompt_digest=answers.judge.labels.prompt_digest,
-        agreement=_rounded(found.agreement, tuple[AgreementRow, ...]),
-        comparisons=_rounded(found.comparisons, tuple[ComparisonRow, ...]),
-        systems=_rounded(found.systems, tuple[SystemAgreement, ...]),
+        agreement=_rounded(calibration.agreement, tuple[AgreementRow, ...]),
+        comparisons=_rounded(calibration.comparisons, tuple[ComparisonRow, ...]),
+        systems=_rounded(calibration.systems, tuple[SystemAgreement, ...]),
     )
-    notes = [f"{dataset.name}: {warning}" for warning in found.warnings]
+    notes = [f"{dataset.name}: {warning}" for warning in calibration.warnings]
     if len(drawn.every) < dataset.size:
         notes.append(f"{dataset.name}: {len(drawn.every)} of the {dataset.size} responses of the release are here")
     if dataset.published:
@@ -290,7 +290,10 @@ def _decimals(value: Any) -> Any:
 
 def items_bytes(answers: Sequence[Answers]) -> bytes:
     """The lines of `items.jsonl`."""
-    return jsonl_bytes(item for each in answers for item in _items(each))
+    items: list[BenchItem] = []
+    for answer in answers:
+        items += _items(answer)
+    return jsonl_bytes(items)
 
 
 def _items(answers: Answers) -> list[BenchItem]:

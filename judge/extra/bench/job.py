@@ -202,7 +202,9 @@ def forecast_bench(plan: BenchPlan) -> JobForecast:
 
 
 def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
-    plan, out, judge = inputs.plan, inputs.plan.out, inputs.judge
+    plan = inputs.plan
+    out = plan.out
+    judge = inputs.judge
     _check_out(out, judge.name)
     with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, progress) as asking:
         results = tuple(asking.ask(judge, inputs.tasks))
@@ -281,7 +283,10 @@ def _card(
     notes: Sequence[str] = (),
     **more: Any,
 ) -> JudgeCard:
-    made = [dataset_card(each, plan.resampling_seed) for each in answers]
+    made = [dataset_card(answer, plan.resampling_seed) for answer in answers]
+    all_notes = [*notes]
+    for _, own_notes in made:
+        all_notes += own_notes
     return JudgeCard(
         judge=judge,
         limit=plan.limit,
@@ -289,7 +294,7 @@ def _card(
         versions={"judge": __version__, **(versions or {})},
         datasets=tuple(dataset for dataset, _ in made),
         items_digest=sha256(items_bytes(answers)),
-        notes=(*notes, *(note for _, of_dataset in made for note in of_dataset)),
+        notes=tuple(all_notes),
         **more,
     )
 

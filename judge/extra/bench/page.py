@@ -45,7 +45,7 @@ def card_grids(card: bench_card.JudgeCard) -> tuple[Table[Any], ...]:
         ],
         PLACES,
     )
-    by_runs = [(each, row) for each in card.datasets for row in each.systems]
+    by_runs = [(dataset, row) for dataset in card.datasets for row in dataset.systems]
     if not by_runs:
         return (agrees,)
     notes = (
@@ -67,7 +67,7 @@ def card_page(card: bench_card.JudgeCard) -> str:
         "## Data",
         table(
             [as_column(column).name for column in DATA],
-            ([markdown_cell(escape(str(cell(each) or "-"))) for cell in DATA.values()] for each in card.datasets),
+            ([markdown_cell(escape(str(cell(dataset) or "-"))) for cell in DATA.values()] for dataset in card.datasets),
             numbers=False,
         ),
         f"The digest of {bench_card.ITEMS} is {card.items_digest}.",
@@ -102,30 +102,36 @@ def _primary(row: AgreementRow | None) -> Estimate | None:
     return None if row is None else row.statistics[row.primary]
 
 
-def _beside(each: bench_card.DatasetCard, judge: str) -> AgreementRow | None:
+def _beside(dataset: bench_card.DatasetCard, judge: str) -> AgreementRow | None:
     """The row of another judge than that of the card."""
-    return next((row for row in each.agreement[1:] if row.judge == judge), None)
+    return next((row for row in dataset.agreement[1:] if row.judge == judge), None)
 
 
-def _over_overlap(each: bench_card.DatasetCard) -> Estimate | None:
+def _over_overlap(dataset: bench_card.DatasetCard) -> Estimate | None:
     """The judge minus word overlap."""
-    for pair in each.comparisons:
-        return pair.difference if pair.a == each.judge.name else turned(pair.difference)
+    for pair in dataset.comparisons:
+        return pair.difference if pair.a == dataset.judge.name else turned(pair.difference)
     return None
 
 
-def _constant(each: bench_card.DatasetCard) -> str | None:
-    row = _beside(each, CONSTANT)
+def _constant(dataset: bench_card.DatasetCard) -> str | None:
+    row = _beside(dataset, CONSTANT)
     same = None if row is None else row.statistics.get("percent")
     return None if same is None or same.value is None else f"{decimals(same.value, PLACES)} same"
 
 
-def _worst(each: bench_card.DatasetCard) -> float | None:
-    return each.judge.worst_case.get(each.judge.primary) if each.judge.n < each.judge.gold else None
+def _drawn(dataset: bench_card.DatasetCard) -> str:
+    """How many items were drawn, of how many."""
+    drawn = dataset.judge.gold
+    return str(drawn) if drawn == dataset.total else f"{drawn} of {dataset.total}"
 
 
-def _without(each: bench_card.DatasetCard) -> str | None:
-    return ", ".join(f"{number} {reason}" for reason, number in each.judge.without_grade.items()) or None
+def _worst(dataset: bench_card.DatasetCard) -> float | None:
+    return dataset.judge.worst_case.get(dataset.judge.primary) if dataset.judge.n < dataset.judge.gold else None
+
+
+def _without(dataset: bench_card.DatasetCard) -> str | None:
+    return ", ".join(f"{number} {reason}" for reason, number in dataset.judge.without_grade.items()) or None
 
 
 def _of_runs(name: str) -> Callable[[tuple[bench_card.DatasetCard, SystemAgreement]], Estimate | None]:
@@ -134,16 +140,16 @@ def _of_runs(name: str) -> Callable[[tuple[bench_card.DatasetCard, SystemAgreeme
 
 AGREES: RecordColumns = {
     **fields("dataset=name"),
-    "items": lambda each: f"{each.judge.gold} of {each.total}" if each.judge.gold != each.total else str(each.total),
+    "items": _drawn,
     **fields("units=judge.topics"),
     "without a grade": _without,
-    "of": lambda each: "positive" if each.judge.binary else "grades",
+    "of": lambda dataset: "positive" if dataset.judge.binary else "grades",
     **fields("same=judge.statistics.percent.value"),
-    "kappa": lambda each: _primary(each.judge),
+    "kappa": lambda dataset: _primary(dataset.judge),
     "worst case": _worst,
-    "word overlap": lambda each: _primary(_beside(each, OVERLAP)),
+    "word overlap": lambda dataset: _primary(_beside(dataset, OVERLAP)),
     "judge - overlap": _over_overlap,
-    "p": lambda each: next((pair.p for pair in each.comparisons), None),
+    "p": lambda dataset: next((pair.p for pair in dataset.comparisons), None),
     "constant": _constant,
     **fields("people=judge.ceiling AUC=judge.statistics.auc"),
 }
@@ -157,8 +163,8 @@ RUNS: RecordColumns = {
 }
 DATA: RecordColumns = {
     **fields("dataset=name criterion=judge.criterion prompt=judge.prompt"),
-    "prompt digest": lambda each: each.prompt_digest and each.prompt_digest[:SHORT_DIGEST],
-    "data digest": lambda each: each.digest[:SHORT_DIGEST],
+    "prompt digest": lambda dataset: dataset.prompt_digest and dataset.prompt_digest[:SHORT_DIGEST],
+    "data digest": lambda dataset: dataset.digest[:SHORT_DIGEST],
     **fields("unit licence source"),
 }
 
@@ -200,7 +206,7 @@ def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]
     columns = _columns(cards)
     refusals = _refusals(columns, names)
     sound = {
-        column: {place: each for place, each in there.items() if (place, column) not in refusals}
+        column: {place: dataset for place, dataset in there.items() if (place, column) not in refusals}
         for column, there in columns.items()
     }
 
@@ -216,10 +222,10 @@ def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]
 
     notes = ["Weighted kappa where grades are compared with grades, else kappa of positive or not. 95 % over units."]
     for column, there in sound.items():
-        binary = [names[place] for place, each in there.items() if each.judge.binary]
+        binary = [names[place] for place, dataset in there.items() if dataset.judge.binary]
         if 0 < len(binary) < len(there):
             notes.append(f"On {column} {', '.join(binary)} is compared as positive or not, other judges by grades.")
-        answered = {each.judge.n for each in there.values()}
+        answered = {dataset.judge.n for dataset in there.values()}
         if len(answered) > 1:
             notes.append(
                 f"On {column} judges graded different items, {min(answered)} to {max(answered)} of them: only paired "
@@ -227,7 +233,7 @@ def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]
             )
     notes += [f"{names[place]} on {column}: {reason}." for (place, column), reason in refusals.items()]
     grids = [grid("Agreement", lambda dataset: _primary(dataset.judge), *notes)]
-    if any(each.systems for there in sound.values() for each in there.values()):
+    if any(dataset.systems for there in sound.values() for dataset in there.values()):
         grids.append(grid("Tau-b of runs", _tau_b))
     return tuple(grids)
 

@@ -184,8 +184,8 @@ def test_a_folder_of_cards_stands_for_all_of_them(cards: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(("file", "content", "said"), [
     ("card.json", "{", "not a judge card: "),
     ("card.json", "[]", "not a judge card: "),
-    ("card.json", '{"schema": 9}', "expected a judge card of layout 3, this says 9"),
-    ("card.json", '{"schema": 3}', "not a judge card: Object missing required field `judge`"),
+    ("card.json", '{"schema": 9}', "expected a judge card of layout 4, this says 9"),
+    ("card.json", '{"schema": 4}', "not a judge card: Object missing required field `judge`"),
     ("items.jsonl", "{}\n", "items.jsonl: not the items of the card beside it: their digests differ"),
 ])  # fmt: skip
 def test_what_is_no_card_is_told(file: str, content: str, said: str, cards: Path, capsys) -> None:
@@ -240,7 +240,7 @@ def test_names_of_a_strangers_card_are_texts_in_every_form(cards: Path, capsys: 
     ({"judge": "j" * 201}, "$.judge: 'jjj"),
     ({"names": ["tiny", "tiny"]}, "$.datasets[1].name: dataset 'tiny' is already at $.datasets[0]"),
     ({"names": ["tiny", "d" * 100_000]}, "$.datasets[1].name: 'ddd"),
-    ({"schema": "9" * 100_000}, "expected a judge card of layout 3, this says '999"),
+    ({"schema": "9" * 100_000}, "expected a judge card of layout 4, this says '999"),
 ])  # fmt: skip
 def test_a_strangers_card_is_refused_in_a_line(change: dict[str, Any], said: str, cards: Path, capsys) -> None:
     path = cards / "b" / "card.json"
