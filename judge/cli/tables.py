@@ -61,8 +61,10 @@ def print_leaderboard(
         print_table(shown.names, [*shown.cells()], words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
-    more = [f"{len(boards) - len(headlines)} more measures stand in leaderboard.md"] * (len(boards) > len(headlines))
-    for line in (*more, worded(BOUND, unit), *flag_lines(rows, unit)):
+    lines = [worded(BOUND, unit), *flag_lines(rows, unit)]
+    if len(boards) > len(headlines):
+        lines.insert(0, f"{len(boards) - len(headlines)} more measures stand in leaderboard.md")
+    for line in lines:
         print()
         print_text(line)
 
@@ -137,8 +139,10 @@ def print_pooled(pooled: Pooled) -> None:
     counts = pooled_counts(pooled)
     runs = counts["runs"]
     lacking = counts["without_texts"]
-    unit, of_pairs = pooled.pool.unit, pooled.pool.unit == "pair"
-    pooled_units = count(counts["responses"] // (1 + of_pairs), f"distinct {unit}") + " in both orders" * of_pairs
+    unit = pooled.pool.unit
+    pooled_units = count(counts["responses"], f"distinct {unit}")
+    if unit == "pair":
+        pooled_units = f"{count(counts['responses'] // 2, 'distinct pair')} in both orders"
     say(f"pooled {pooled_units} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
     for kind, rows in (("excluded", counts["excluded"]), ("screen", counts["screen"] or {})):
         for reason, n in rows.items():

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from judge.calibrate.findings import TrustVerdict
 from judge.calibrate.report.lookup import best_first, criteria, of
 from judge.calibrate.report.plots import confusion_maps, forest, raw_vs_corrected
 from judge.errors import UsageError
@@ -88,11 +89,9 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     if len(plan.folders) > 1 and plan.out is None:
         raise UsageError("several folders side by side: --out DIR says where their report goes")
     plan, folders, content = _read(plan, steps)
-    given = plan.folders
-    gold = plan.gold
     steps(Step("listing judgments"))
-    shown = {each.name: each.judged if isinstance(each, RunFolder) else each.path for each in folders}
-    browser = browse(shown, gold, plan.criterion, plan.prompts)
+    shown = {folder.name: folder.judged if isinstance(folder, RunFolder) else folder.path for folder in folders}
+    browser = browse(shown, plan.gold, plan.criterion, plan.prompts)
     files = {PAGE: report_page(content, browser)}
     warnings = tuple(line for folder in folders if isinstance(folder, RunFolder) for line in folder.judged.warnings)
     if not plan.page_only:
@@ -101,10 +100,10 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
         warnings += undrawn("pictures of the tables")
         files[MARKDOWN] = report_markdown(content, drawn)
         files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}
-    out = plan.out or given[0]
+    out = plan.out or plan.folders[0]
     steps(Step("writing"))
     make_folder(out)
-    replace_folder(out, files, REPORT_RECORD, inputs=gold)
+    replace_folder(out, files, REPORT_RECORD, inputs=plan.gold)
     return ReportOutcome(out, tuple(files), content, warnings)
 
 
@@ -117,32 +116,25 @@ def summary_text(plan: ReportPlan, steps: Steps = quiet) -> str:
 
 def _read(plan: ReportPlan, steps: Steps) -> tuple[ReportPlan, list[ReportedFolder], Content]:
     """The plan with the files of its folders of gold, the folders, and what is said of them."""
-    given = plan.folders
-    _check(plan, given)
+    _check(plan, plan.folders)
     plan = in_folders(plan, gold=GOLD_FILES)
-    names = folder_names(given)
-    folders = [
-        read_folder(folder, name, plan.gold, plan.criterion, plan.prompts)
-        for folder, name in stepped("reading folders", list(zip(given, names, strict=True)), steps)
-    ]
-    verdicts = [
-        verdict
-        for folder in folders
-        if isinstance(folder, CalibrationFolder)
-        for verdict in folder.calibration.verdicts
-    ]
-    folders = [
-        msgspec.structs.replace(folder, judged=folder.judged.beside(verdicts))
-        if isinstance(folder, RunFolder) and folder.compared is None
-        else folder
-        for folder in folders
-    ]
-    made_of = tuple(
-        (f"{name}/{record}" if len(given) > 1 else record, digest)
-        for folder, name in zip(given, names, strict=True)
-        for record, digest in [record_of(folder)]
-    )
-    between = {name: parts for make in added("folders", ()).values() for name, parts in make(folders).items()}
+    paths = list(zip(plan.folders, folder_names(plan.folders), strict=True))
+    folders: list[ReportedFolder] = []
+    verdicts: list[TrustVerdict] = []
+    made_of: list[tuple[str, str]] = []
+    for path, name in stepped("reading folders", paths, steps):
+        folder = read_folder(path, name, plan.gold, plan.criterion, plan.prompts)
+        folders.append(folder)
+        if isinstance(folder, CalibrationFolder):
+            verdicts += folder.calibration.verdicts
+        record, digest = record_of(path)
+        made_of.append((f"{name}/{record}" if len(paths) > 1 else record, digest))
+    for number, folder in enumerate(folders):
+        if isinstance(folder, RunFolder) and folder.compared is None:
+            folders[number] = msgspec.structs.replace(folder, judged=folder.judged.beside(verdicts))
+    between: dict[str, Sequence[ReportPart]] = {}
+    for make in added("folders", ()).values():
+        between |= make(folders)
     return plan, folders, compose(folders, made_of, between)
 
 
@@ -173,9 +165,12 @@ def compose(
         for section in _of(folder):
             name = f"{section.name}-in-{number}" if several else section.name
             sections.append(msgspec.structs.replace(section, name=name, group=folder.name if several else ""))
-    title = folders[0].name if not several else " · ".join(folder.name for folder in folders)
-    said = about(folders[0]) if not several else f"{count(len(folders), 'output folder')} side by side."
-    return Content(title, said, tuple(sections), tuple(made_of))
+    return Content(
+        title=" · ".join(folder.name for folder in folders),
+        lead=f"{count(len(folders), 'output folder')} side by side." if several else about(folders[0]),
+        sections=tuple(sections),
+        made_of=tuple(made_of),
+    )
 
 
 def _of(folder: ReportedFolder) -> Iterator[Section]:
@@ -238,9 +233,9 @@ def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:
             if picture.section == section.name:
                 data = base64.b64encode(picture.png).decode()
                 blocks.append(f"![{prose(picture.about)}](data:image/png;base64,{data})")
-    known = [(name_of(record), digest) for record, digest in content.made_of if digest]
-    sources = "; ".join(f"{record} with the SHA-256 `{digest}`" for record, digest in known)
-    blocks += [f"Made from {sources}."] if sources else []
+    sources = [f"{name_of(record)} with the SHA-256 `{digest}`" for record, digest in content.made_of if digest]
+    if sources:
+        blocks.append(f"Made from {'; '.join(sources)}.")
     return "".join(f"{block}\n\n" for block in blocks).removesuffix("\n").encode()
 
 
@@ -270,14 +265,14 @@ def _blocks(part: ReportPart) -> Iterator[str]:
 
 def pictures(folders: Sequence[ReportedFolder], content: Content) -> tuple[Picture, ...]:
     """Every picture, in the order of the sections."""
-    found = [
-        msgspec.structs.replace(picture, section=picture.section + end, name=picture.name + end)
-        for number, folder in enumerate(folders, start=1)
-        for end in (f"-in-{number}" if len(folders) > 1 else "",)
-        for picture in (*_drawn(folder), *_breakdowns([s for s in content.sections if s.name.endswith(end)], end))
-    ]
-    order = {section.name: place for place, section in enumerate(content.sections)}
-    return tuple(sorted(found, key=lambda picture: order[picture.section]))
+    drawn = []
+    for number, folder in enumerate(folders, start=1):
+        end = f"-in-{number}" if len(folders) > 1 else ""
+        sections = [section for section in content.sections if section.name.endswith(end)]
+        for picture in (*_drawn(folder), *_breakdowns(sections, end)):
+            drawn.append(msgspec.structs.replace(picture, section=picture.section + end, name=picture.name + end))
+    order = {section.name: index for index, section in enumerate(content.sections)}
+    return tuple(sorted(drawn, key=lambda picture: order[picture.section]))
 
 
 def _drawn(folder: ReportedFolder) -> Iterator[Picture]:
@@ -298,12 +293,13 @@ def _drawn(folder: ReportedFolder) -> Iterator[Picture]:
         return
     slugs = safe_names(criteria(calibration))
     for name in criteria(calibration):
-        if found := best_first(of(calibration.agreement, name)):
+        judges = best_first(of(calibration.agreement, name))
+        if judges:
             cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
             about = f"Agreement of each judge with people under {name}, with 95 % intervals; the table has the numbers."
-            yield _picture(f"agreement-{slugs[name]}", about, forest(found, found[0].primary, cluster))
+            yield _picture(f"agreement-{slugs[name]}", about, forest(judges, judges[0].primary, cluster))
             about = f"For each judge under {name}, how often it gives which grade where people give which."
-            yield _picture(f"agreement-{slugs[name]}", about, confusion_maps(found), f"confusion-{slugs[name]}")
+            yield _picture(f"agreement-{slugs[name]}", about, confusion_maps(judges), f"confusion-{slugs[name]}")
 
 
 def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
@@ -324,4 +320,5 @@ def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
 
 
 def _picture(section: str, about: str, forms: tuple[bytes, bytes], name: str = "") -> Picture:
-    return Picture(section, name or section, about, *forms)
+    svg, png = forms
+    return Picture(section=section, name=name or section, about=about, svg=svg, png=png)

@@ -80,10 +80,22 @@ def _pairs(
 ) -> list[RunDifference]:
     run_ids = [*by_run]
     turns = sorted(set().union(*by_run.values()), key=natural_key)
-    values = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run.values()], dtype=np.float64)
+    values = np.full((len(run_ids), len(turns)), np.nan)
+    for row, of_run in enumerate(by_run.values()):
+        values[row] = [of_run.get(turn_id, np.nan) for turn_id in turns]
     clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
-    found = run_differences(values.reshape(len(run_ids), len(turns)), clusters, rng, **options)
-    return [RunDifference(name, run_ids[pair.a], run_ids[pair.b], *pair[2:], cluster) for pair in found]
+    return [
+        RunDifference(
+            criterion=name,
+            run_a=run_ids[pair.a],
+            run_b=run_ids[pair.b],
+            difference=pair.difference,
+            p=pair.p,
+            p_adjusted=pair.p_adjusted,
+            cluster=cluster,
+        )
+        for pair in run_differences(values, clusters, rng, **options)
+    ]
 
 
 def is_different(pair: RunDifference) -> bool:
@@ -249,14 +261,24 @@ def result_tables(
         apart += differences(runs, criterion, cluster, rng)
         if isinstance(criterion, Measure) and criterion.of.unit == "pair":
             flags = {run.run_id: run_flags(run) for run in runs}
-            of = criterion.of
-            found, lines, said = rated_runs(duels_of(pool, results, of), flags, of, cluster, looks)
-            ratings, compared, advantages[of.name] = [*ratings, *found], [*compared, *lines], said
+            prompt = criterion.of
+            rated, lines, sentence = rated_runs(duels_of(pool, results, prompt), flags, prompt, cluster, looks)
+            ratings += rated
+            compared += lines
+            advantages[prompt.name] = sentence
         for run in runs:
             if criterion.answer == "sentences":
                 sentences += sentence_scores(run, criterion, cluster)
                 citations += checked_scores(run, criterion, cluster)
             if pool.unit == "response":
                 topics += topic_scores(run, criterion)
-    of_pairs = Table(ratings), Table(compared, PAIR_COLUMNS), advantages
-    return ResultTables(Table(board), Table(apart), Table(sentences), Table(citations), Table(topics), *of_pairs)
+    return ResultTables(
+        leaderboard=Table(board),
+        differences=Table(apart),
+        sentences=Table(sentences),
+        citations=Table(citations),
+        topics=Table(topics),
+        ratings=Table(ratings),
+        compared=Table(compared, PAIR_COLUMNS),
+        advantages=advantages,
+    )

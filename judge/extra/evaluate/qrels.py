@@ -202,8 +202,12 @@ def _set(
         return GradeSet(str(given.path), _by_turn(given, labels), _held(given), plan.polarity != "lower")
     problems += [
         Problem(
-            *("off_scale", "error", str(given.path), printable_id(label.turn_id), printable_id(label.response_id)),
-            f"grade {label.grade}: expected one of {', '.join(map(str, allowed))}",
+            code="off_scale",
+            severity="error",
+            file=str(given.path),
+            turn_id=printable_id(label.turn_id),
+            path=printable_id(label.response_id),
+            message=f"grade {label.grade}: expected one of {', '.join(map(str, allowed))}",
         )
         for label in labels.labels
         if label.grade is not None and label.grade not in allowed

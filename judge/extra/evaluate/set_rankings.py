@@ -110,10 +110,10 @@ def ranked_by_sets(
     scores = [[sign * (side[place] or 0.0) for place in ranked] for side in means]
     ranks = [[1 + sum(other > score for other in side) for score in side] for side in scores]
     rank_of = {place: (first, second) for place, first, second in zip(ranked, *ranks, strict=True)}
-    rows = [
-        RunBySets(run_id, measured[0][place], measured[1][place], *rank_of.get(place, (None, None)))
-        for place, run_id in enumerate(names)
-    ]
+    rows = []
+    for place, run_id in enumerate(names):
+        rank_a, rank_b = rank_of.get(place, (None, None))
+        rows.append(RunBySets(run_id=run_id, a=measured[0][place], b=measured[1][place], rank_a=rank_a, rank_b=rank_b))
     order = sorted(range(len(runs)), key=lambda place: (place not in rank_of, rank_of.get(place, (0, 0)), place))
     holes = [sets.run_holes(run_id, run, a, b, turns, facts) for run_id, run in runs.items()]
     (sums_a, counts_a), (sums_b, counts_b) = (_by_topic(side, units) for side in rows_of)

@@ -96,7 +96,8 @@ def _table(
         if any(cell not in (None, "") for cell in cells)
     }
     title = titled(criterion.name) + about
-    plot = Plot(drawn, *criterion.scale.ends, marks)
+    low, high = criterion.scale.ends
+    plot = Plot(name=drawn, low=low, high=high, lines=marks)
     return Table(
         rows=zip(*kept.values(), strict=True),
         columns=kept,
