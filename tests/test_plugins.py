@@ -91,7 +91,8 @@ def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path
     results = played(
         tree,
         ["prompts", "list", "--json"],
-        ["run", "--help"],
+        # With an option before it, the help is that of the plans; what is stored is made anew with a change of them.
+        ["run", "--json", "--help"],
         ["prompts", "show", "backing"],
         # The one prompt it has is the default; the baseline refuses it, so the criterion has come as far as a judge.
         [*run, "refused", "--criteria", "backing"],
@@ -154,8 +155,9 @@ def test_an_aggregator_is_a_row(tmp_path: Path) -> None:
     options = ["--scale", "0-3", "--tie", "lowest", "--majority", "absolute", "--smoothing", "2"]
     crowd, run, *_ = judge(
         tree,
-        ["crowd", "--help"],
-        ["run", "--help"],
+        # With an option before it, the help is that of the plans; what is stored is made anew with a change of them.
+        ["crowd", "--json", "--help"],
+        ["run", "--json", "--help"],
         *(["crowd", "labels.csv", *options, "--aggregator", name, "--out", name] for name in names),
     )
     assert re.search(r"--aggregator\{[^}]*,panel[,}]", "".join(crowd.split()))
