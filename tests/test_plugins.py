@@ -140,7 +140,7 @@ def test_a_statistic_is_a_row(tmp_path: Path) -> None:
 
 def test_an_aggregator_is_a_row(tmp_path: Path) -> None:
     tree = linked(tmp_path, "judge/crowd")
-    row = '"panel": Aggregator(aggregate=_weighted_majority, votes=True, smoothed=True, jury=True),'
+    row = '"panel": Aggregator(aggregate=_weighted_majority, votes=True, smoothed=True, weighs=True, jury=True),'
     add_row(tree, "crowd/labels.py", "AGGREGATORS", row)
     (tree / "labels.csv").write_text(
         "worker,turn_id,response_id,criterion,label\n"
