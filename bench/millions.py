@@ -152,7 +152,7 @@ def fill(plan: Plan) -> None:
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for number, task in enumerate(prepared.asked):
-                request = questions.request(task, questions.forms(task.criterion)[0])
+                request = questions.request(task, questions.endpoint.forms(task.criterion)[0])
                 completion = Completion(reply(task, number), "stop", "bench", prompt_tokens=1500, completion_tokens=20)
                 yield new_row(questions.digest(request), model.name, model.parameters(request), request, completion)
 
