@@ -27,7 +27,7 @@ import judge
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment, tasks
-from judge.ask.results import StoredResults
+from judge.ask.results import StoredResults, stored
 from judge.calibrate.certificate import read_certificate
 from judge.cli.declared import _without_required
 from judge.cli.demo import write_example
@@ -43,6 +43,7 @@ from judge.passages import read_passages
 from judge.passages.hashes import open_hashes
 from judge.pool.lists import read_families
 from judge.records import Estimate, Problem, Record
+from judge.results.told import told_results
 from tests.ask.test_loop import Scripted, criterion, judged, pool
 from tests.conftest import PROJECT
 from tests.mock import start_mock
@@ -317,6 +318,15 @@ def test_a_data_frame_of_results_says_what_they_are_about(tmp_path: Path) -> Non
     # The same of a folder that was judged before, which holds no questions; what is missing comes last.
     again = judge.read_judged(tmp_path / "out").results.to_dicts()
     assert [{**row, "question": None} for row in sorted(rows, key=lambda row: row["reason"] is not None)] == again
+
+
+def test_a_result_about_no_response_of_the_pool_names_no_run(tmp_path: Path) -> None:
+    one = pool(["a"])
+    with Journal(tmp_path / "journal") as journal:
+        results = assess(tasks(one, [criterion()]), Scripted(), journal, one)
+    (row,) = told_results(stored(results), msgspec.structs.replace(one, responses=()), {}).to_dicts()
+    assert (row["run_id"], row["text"], row["question"]) == (None, None, None)
+    assert row["response_id"] == one.responses[0].response_id and row["grade"] is not None
 
 
 @pytest.mark.parametrize("kind", [judge.Plan, judge.Pooling, CalibrationPlan])

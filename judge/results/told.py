@@ -18,12 +18,13 @@ def told_results(
 
     A response that several runs gave has a row for each of them. A missing judgment has no grade and its reason, and
     one of "unable to judge" has the reason `unable`. Of a pair, the grade is about the response that is shown first,
-    and `place` says whether a run gave the first or the second one. `turns` are those whose questions are known.
+    and `place` says whether a run gave the first or the second one. A result about a response that is not in the pool
+    names no run. `turns` are those whose questions are known.
     """
     responses = {response.response_id: response for response in pool.responses}
 
     def rows(result: Result) -> Iterator[dict[str, Any]]:
-        response = responses[result.response_id]
+        response = responses.get(result.response_id)
         turn = turns.get(result.turn_id)
         grade = None
         reason: str | None = None
@@ -36,14 +37,17 @@ def told_results(
         about = {
             "turn_id": result.turn_id,
             "question": turn.utterance if turn is not None else None,
-            "text": response.shown,
+            "text": None if response is None else response.shown,
             "criterion": result.criterion,
             "grade": grade,
             "reason": reason,
         }
-        rest = msgspec.structs.asdict(result)
+        rest = {name: value for name, value in msgspec.structs.asdict(result).items() if name not in about}
+        if response is None:
+            yield {"run_id": None, **about, **rest}
+            return
         for run in response.runs:
-            row = {"run_id": run.run_id, **about, **{name: rest[name] for name in rest if name not in about}}
+            row = {"run_id": run.run_id, **about, **rest}
             if response.unit == "pair":
                 row["place"] = run.rank
             yield row
