@@ -22,7 +22,7 @@ from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import natural_key
 from judge.io.text import count, name_of, number, prose, quotation, table
 from judge.pool.records import Pool, PooledResponse
-from judge.records import JudgedUnit, Problem, Record
+from judge.records import JudgedUnit, Problem, Record, file_problem
 from judge.runs.records import Exchange, Turn
 
 
@@ -219,16 +219,7 @@ def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
         else:
             where = f"line {place}: $.judges"
             expected = "expected one judge or more"
-            problems.append(
-                Problem(
-                    code="not_a_disagreement",
-                    severity="error",
-                    file=name,
-                    turn_id=row.turn_id,
-                    path=where,
-                    message=expected,
-                )
-            )
+            problems.append(file_problem("not_a_disagreement", name, expected, where, turn_id=row.turn_id))
     refuse(problems, f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {DISAGREEMENTS}")
     return tuple(items)
 

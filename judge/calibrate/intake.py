@@ -21,7 +21,7 @@ from judge.judges.backends import backend_facts
 from judge.pool.bank import read_pool_folder
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
-from judge.records import Criterion, Level, Problem, Scale
+from judge.records import Criterion, Level, Problem, Scale, file_problem
 from judge.results.pairs import duels, first_place, share_of_first
 from judge.results.turns import TurnGrade
 
@@ -87,16 +87,7 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
                 rows += parsed
                 continue
             if not content.strip():
-                problems.append(
-                    Problem(
-                        code="empty_file",
-                        severity="error",
-                        file=str(path),
-                        turn_id=None,
-                        path="",
-                        message="expected one grade or more",
-                    )
-                )
+                problems.append(file_problem("empty_file", path, "expected one grade or more"))
                 continue
             columns = True
             if criterion is None:

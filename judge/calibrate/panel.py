@@ -24,7 +24,7 @@ from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
-from judge.records import Problem, Scale
+from judge.records import Problem, Scale, file_problem
 from judge.stats.consensus import mode_shares
 from judge.stats.raters import GradeCodes, codes_of
 from judge.stats.tables import topic_tables
@@ -117,7 +117,7 @@ def _split_problems(rows: Sequence[GoldRow]) -> list[Problem]:
 
 
 def _gold_problem(code: str, path: str, message: str, turn_id: str | None = None) -> Problem:
-    return Problem(code=code, severity="error", file="gold", turn_id=turn_id, path=path, message=message)
+    return file_problem(code, "gold", message, path, turn_id=turn_id)
 
 
 def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:
@@ -128,40 +128,13 @@ def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:
     for label in labels.labels:
         if not 0 <= label.sample < MOST_SAMPLES:
             message = f"sample {label.sample} of {label.response_id}: expected 0 to {MOST_SAMPLES - 1}"
-            problems.append(
-                Problem(
-                    code="wrong_sample",
-                    severity="error",
-                    file=labels.source,
-                    turn_id=label.turn_id,
-                    path="$.sample",
-                    message=message,
-                )
-            )
+            problems.append(file_problem("wrong_sample", labels.source, message, "$.sample", turn_id=label.turn_id))
         if label.grade is not None and label.grade not in grades:
             message = f"grade {label.grade} for {label.response_id} by {labels.judge}: expected one of {expected}"
-            problems.append(
-                Problem(
-                    code="off_scale",
-                    severity="error",
-                    file=labels.source,
-                    turn_id=label.turn_id,
-                    path="$.grade",
-                    message=message,
-                )
-            )
+            problems.append(file_problem("off_scale", labels.source, message, "$.grade", turn_id=label.turn_id))
     for (turn_id, response_id, _), count in _judged_again(labels).items():
         message = f"{response_id} is judged {count} times by {labels.judge}: expected one judgment a sample"
-        problems.append(
-            Problem(
-                code="duplicate_judgment",
-                severity="error",
-                file=labels.source,
-                turn_id=turn_id,
-                path="",
-                message=message,
-            )
-        )
+        problems.append(file_problem("duplicate_judgment", labels.source, message, turn_id=turn_id))
     return problems
 
 
@@ -188,22 +161,14 @@ def _repeated(labels: Sequence[tuple[Labels, Scale]]) -> list[Problem]:
     for judged, _ in labels:
         if (judged.judge, judged.prompt) == (CONSTANT, None):
             message = f"{CONSTANT} is the name of the baseline that always gives one grade: rename the file"
-            problems.append(
-                Problem(
-                    code="reserved_name", severity="error", file=judged.source, turn_id=None, path="", message=message
-                )
-            )
+            problems.append(file_problem("reserved_name", judged.source, message))
         earlier = first.setdefault((judged.judge, judged.prompt), judged)
         if earlier is not judged:
             message = (
                 f"judge {judged.judge}{f' under {judged.prompt}' if judged.prompt else ''} is in {earlier.source} too, "
                 "or there under another version of the prompt: calibrate one at a time"
             )
-            problems.append(
-                Problem(
-                    code="duplicate_judge", severity="error", file=judged.source, turn_id=None, path="", message=message
-                )
-            )
+            problems.append(file_problem("duplicate_judge", judged.source, message))
     return problems
 
 

@@ -469,4 +469,4 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def line_problem(code: str, path: Path, number: int, message: str) -> Problem:
     """An error at a line of a text file."""
-    return Problem(code=code, severity="error", file=str(path), turn_id=None, path=f"line {number}", message=message)
+    return file_problem(code, path, message, f"line {number}")

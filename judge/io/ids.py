@@ -20,7 +20,7 @@ import msgspec
 from judge.errors import InputError, UsageError, refuse
 from judge.io.files import numbered, too_many
 from judge.io.text import count, digest, shown
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 NaturalKey = tuple[tuple[str | int, ...], str]
 """The sort key that `natural_key` returns."""
@@ -292,16 +292,7 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
                 rows.append(QrelRow(turn_id=fields[0], item_id=fields[2], grade=int(fields[3])))
                 continue
             problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
-        problems.append(
-            Problem(
-                code=problem[0],
-                severity="error",
-                file=name,
-                turn_id=fields[0],
-                path=f"line {number}",
-                message=problem[1],
-            )
-        )
+        problems.append(file_problem(problem[0], name, problem[1], f"line {number}", turn_id=fields[0]))
     refuse(problems, f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems")
     return tuple(rows)
 
@@ -346,16 +337,7 @@ def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refus
             if earlier is None or again == "best":
                 continue
             problem = "duplicate_row", f"{turn_id} {item_id} is on an earlier line too"
-        problems.append(
-            Problem(
-                code=problem[0],
-                severity="error",
-                file=name,
-                turn_id=fields[0],
-                path=f"line {number}",
-                message=problem[1],
-            )
-        )
+        problems.append(file_problem(problem[0], name, problem[1], f"line {number}", turn_id=fields[0]))
     refuse(problems, f"{name}: not usable as a TREC run: {count(len(problems), 'line')} with problems")
     if not scores:
         raise InputError(f"{name}: an empty file: expected lines `{_RUN_NAMES}`")

@@ -18,7 +18,7 @@ from judge.io.text import count, interval, printable
 from judge.jobs.folder import UNCALIBRATED
 from judge.jobs.manifest import OutputFolder, looks
 from judge.pool.records import Pool, is_new, pool_places
-from judge.records import Criterion, Problem
+from judge.records import Criterion, file_problem
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import Score
 from judge.results.tables import ResultTables, result_tables
@@ -190,14 +190,12 @@ def _check_grades(
     scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
     off = {prompt for prompt, scale in scales.items() if {grade for *_, grade in survey[prompt]} - {*scale, None}}
     problems = [
-        Problem(
-            code="off_scale",
-            severity="error",
-            file=str(path),
+        file_problem(
+            "off_scale",
+            path,
+            f"grade {result.grade} under {prompt}: expected one of {', '.join(map(str, sorted(scales[prompt])))}",
+            f"{result.response_id}: $.grade",
             turn_id=result.turn_id,
-            path=f"{result.response_id}: $.grade",
-            message=f"grade {result.grade} under {prompt}: expected one of "
-            f"{', '.join(map(str, sorted(scales[prompt])))}",
         )
         for result in (results if off else ())
         if isinstance(result, Judgment)

@@ -78,16 +78,7 @@ def read_grades(path: Path) -> dict[str, dict[str, int]]:
         turn_id = own_turn_id(row.turn_id)
         if row.item_id in grades[turn_id]:
             message = f"{printable(turn_id)} {printable(row.item_id)} is graded under two spellings of the turn"
-            twice.append(
-                Problem(
-                    code="duplicate_row",
-                    severity="error",
-                    file=str(path),
-                    turn_id=printable_id(turn_id),
-                    path="$",
-                    message=message,
-                )
-            )
+            twice.append(file_problem("duplicate_row", path, message, "$", turn_id=printable_id(turn_id)))
         grades[turn_id][row.item_id] = row.grade
     refuse(twice, f"{path}: not usable as qrels: {len(twice)} passages graded twice")
     return dict(grades)

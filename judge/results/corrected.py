@@ -17,7 +17,7 @@ from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, groups_of, natural_key
 from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate, Problem, file_problem
+from judge.records import Criterion, Estimate, file_problem
 from judge.results.citations import Measure, cited_responses, key_of
 from judge.results.leaderboard import score_of
 from judge.results.pairs import share_of_first
@@ -214,14 +214,7 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
                 continue
             where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
             problems.append(
-                Problem(
-                    code="inclusion_probability",
-                    severity="error",
-                    file=name,
-                    turn_id=row.turn_id,
-                    path=path,
-                    message=f"{where}: {problem}",
-                )
+                file_problem("inclusion_probability", name, f"{where}: {problem}", path, turn_id=row.turn_id)
             )
     if problems:
         raise InputError(

@@ -510,10 +510,7 @@ def _add_runs(
 def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn] | None) -> list[Problem]:
     message = "no topic of the topics file has this turn"
     unknown = () if turns is None else (turn_id for turn_id in turn_ids if turn_id not in turns)
-    return [
-        Problem(code="unknown_turn", severity="error", file=file, turn_id=turn_id, path="", message=message)
-        for turn_id in unknown
-    ]
+    return [file_problem("unknown_turn", file, message, turn_id=turn_id) for turn_id in unknown]
 
 
 def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:

@@ -107,16 +107,7 @@ def read_given(
         key = own_turn_id(label.turn_id), label.response_id
         if key in first:
             message = f"{printable_id(label.response_id)} is graded twice"
-            problems.append(
-                Problem(
-                    code="duplicate_row",
-                    severity="error",
-                    file=str(path),
-                    turn_id=printable_id(label.turn_id),
-                    path="",
-                    message=message,
-                )
-            )
+            problems.append(file_problem("duplicate_row", path, message, turn_id=printable_id(label.turn_id)))
         first.add(key)
     beside = path.with_name("pool.jsonl")
     pooled = prompt is not None and path.name == JUDGMENTS and beside.exists()
@@ -201,13 +192,12 @@ def _set(
     if scale is None:
         return GradeSet(str(given.path), _by_turn(given, labels), _held(given), plan.polarity != "lower")
     problems += [
-        Problem(
-            code="off_scale",
-            severity="error",
-            file=str(given.path),
+        file_problem(
+            "off_scale",
+            given.path,
+            f"grade {label.grade}: expected one of {', '.join(map(str, allowed))}",
+            printable_id(label.response_id),
             turn_id=printable_id(label.turn_id),
-            path=printable_id(label.response_id),
-            message=f"grade {label.grade}: expected one of {', '.join(map(str, allowed))}",
         )
         for label in labels.labels
         if label.grade is not None and label.grade not in allowed
@@ -270,9 +260,7 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
         for pool in (a.pool, b.pool)
     )
     problems = [
-        Problem(
-            code="other_response", severity="error", file=second, turn_id=response[0], path=response_id, message=message
-        )
+        file_problem("other_response", second, message, response_id, turn_id=response[0])
         for response_id, response in others.items()
         if known.get(response_id, response) != response
     ]
@@ -416,14 +404,7 @@ def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> 
 def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
     known = {turn.turn_id for topic in read_topics(path) for turn in topic.turns}
     problems = [
-        Problem(
-            code="unknown_turn",
-            severity="error",
-            file=of.name,
-            turn_id=printable_id(turn_id),
-            path="",
-            message=f"the topics of {path} lack this turn",
-        )
+        file_problem("unknown_turn", of.name, f"the topics of {path} lack this turn", turn_id=printable_id(turn_id))
         for of in sets
         for turn_id in sorted(of.grades.keys() - known, key=natural_key)
     ]

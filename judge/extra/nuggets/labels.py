@@ -113,16 +113,7 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
                 who = "judge" if line.judge else "assessor"
                 message = f"the same pair by the same {who} is on line {earlier}"
         if message is not None:
-            problems.append(
-                Problem(
-                    code="bad_match",
-                    severity="error",
-                    file=name,
-                    turn_id=line.turn_id,
-                    path=f"line {number}: $",
-                    message=message,
-                )
-            )
+            problems.append(file_problem("bad_match", name, message, f"line {number}: $", turn_id=line.turn_id))
         rows.append(line)
     if not rows and not problems:
         problems.append(file_problem("empty_file", name, "expected one match or more"))
@@ -275,9 +266,7 @@ def join(
 
     def add(row: MatchedNugget, message: str) -> None:
         where = f"nugget {shown(row.nugget_id)}"
-        problems.append(
-            Problem(code="bad_match", severity="error", file=name, turn_id=row.turn_id, path=where, message=message)
-        )
+        problems.append(file_problem("bad_match", name, message, where, turn_id=row.turn_id))
 
     place_of = _places(bank, pool, renamed or {})
     for row in rows:
