@@ -16,12 +16,12 @@ from judge.judges.backends import BACKENDS
 PACKAGE = Path(__file__).parent.parent / "judge"
 
 DOORS = [
-    "records", "errors", "plugins", "stats", "io", "runs", "passages", "judges", "pool", "ask", "gold", "results",
-    "crowd", "calibrate", "jobs", "report", "cli", "extra",
+    "records", "units", "errors", "plugins", "stats", "io", "runs", "passages", "judges", "pool", "ask", "gold",
+    "results", "crowd", "calibrate", "jobs", "report", "cli", "extra",
 ]  # fmt: skip
 """The rooms at the top of the package, in the order of the pipeline; a room imports only what stands above it."""
 
-PURE_ROOMS = {"records", "errors", "stats", "results"}
+PURE_ROOMS = {"records", "units", "errors", "stats", "results"}
 """Rooms without input or output. Elsewhere a module says so at the end of its docstring's first paragraph: `Pure.`"""
 IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess",
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip

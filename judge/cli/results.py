@@ -18,7 +18,7 @@ from judge.report.job import ReportPlan, summary_text, write_report
 from judge.results.citations import headlines_of
 from judge.results.leaderboard import change_text, reading
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
-from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
+from judge.results.rows import corrected_flag_meanings, flag_lines, folder_unit
 from judge.stats.tables import Undefined
 
 SCHEMA = 3
@@ -86,7 +86,7 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
         print_text(change_text(outcome.changes[criterion.name]))
     if more:
         print_text(f"{more} more measures: --out DIR")
-    flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
+    flags = flag_lines(outcome.rows, corrected_flag_meanings(folder_unit(outcome.criteria).nouns))
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
 
 

@@ -18,9 +18,9 @@ from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit
 from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
-from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
+from judge.results.leaderboard import CORRECTED_ON_TERMINAL, board, bound_note, corrected_board, on_terminal
 from judge.results.pairs import rating_board
-from judge.results.rows import RunDifference, Score, flag_lines, folder_unit, worded
+from judge.results.rows import RunDifference, Score, flag_lines, flag_meanings, folder_unit
 from judge.results.tables import ResultTables, told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -44,7 +44,7 @@ def print_leaderboard(
 ) -> None:
     """Print banner, clustering and what comes `first`, then one table per criterion, and which pairs of runs differ."""
     apart = told_apart(pairs, criteria)
-    unit = folder_unit(criteria)
+    nouns = folder_unit(criteria).nouns
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()
@@ -55,13 +55,13 @@ def print_leaderboard(
     for criterion in headlines:
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
-        table = board([row for row in rows if row.criterion == criterion.name], unit)
+        table = board([row for row in rows if row.criterion == criterion.name], nouns)
         below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in table.cells()]
-        shown = table.pick(worded(name, unit) for name in ON_TERMINAL)
+        shown = table.pick(on_terminal(nouns))
         print_table(shown.names, [*shown.cells()], words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
-    lines = [worded(BOUND, unit), *flag_lines(rows, unit)]
+    lines = [bound_note(nouns), *flag_lines(rows, flag_meanings(nouns))]
     if len(boards) > len(headlines):
         lines.insert(0, f"{len(boards) - len(headlines)} more measures stand in leaderboard.md")
     for line in lines:

@@ -25,7 +25,7 @@ from judge.io.table import Cell, Column, Table, fields, records_tsv, tsv
 from judge.io.text import count, escape, fold, interval, name_of, number, prose, shown
 from judge.records import Estimate, Record, file_problem
 
-Unit = Literal["response", "question"]
+CrowdUnit = Literal["response", "question"]
 GradedItems = Mapping[str, Mapping[Item, int]]
 """Criterion to the grades of its items, in natural order."""
 
@@ -41,7 +41,7 @@ FILTER_MIN = 2
 def crowd_files(
     study: Study,
     *,
-    unit: Unit = "response",
+    unit: CrowdUnit = "response",
     texts: Mapping[Item, str] | None = None,
     digests: Mapping[Item, str] = {},
     turns: Collection[str] | None = None,
@@ -120,7 +120,7 @@ def _qrels(of_item: Mapping[Item, int], turns: Collection[str]) -> bytes:
     return qrels_lines(QrelRow(column(item.turn_id), column(item.item_id), grade) for item, grade in kept).encode()
 
 
-def _json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
+def _json_fields(criteria: Iterable[str], unit: CrowdUnit) -> dict[str, str]:
     """The field of each criterion in the JSON: its name with a capital, as in CAsT-ReGIn.
 
     A UsageError if two criteria would have the same field, or one that of an id or a text.
@@ -135,7 +135,7 @@ def _json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     return {name: name[:1].upper() + name[1:] for name in criteria}
 
 
-def _incomplete(items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: Unit) -> str:
+def _incomplete(items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: CrowdUnit) -> str:
     """What the JSON lacks in comparison with CAsT-ReGIn's, in words; empty if it is complete."""
     untold = sum(item not in texts for item in items)
     ungraded = sum(any(item not in of_item for of_item in grades.values()) for item in items)
@@ -148,7 +148,7 @@ def _incomplete(items: Sequence[Item], grades: GradedItems, texts: Mapping[Item,
 
 
 def _judgments(
-    items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: Unit, fields: Mapping[str, str]
+    items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: CrowdUnit, fields: Mapping[str, str]
 ) -> bytes:
     """The grades in the shape of CAsT-ReGIn's judgments; a criterion under which an item has no grade is left out."""
     word = unit.capitalize()

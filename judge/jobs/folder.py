@@ -29,8 +29,10 @@ from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion, JudgedUnit, Record
 from judge.results.qrels import qrel_name, qrels_text, sidecar
-from judge.results.rows import RunDifference, Score, worded
+from judge.results.rows import RunDifference, Score
 from judge.results.tables import ResultTables
+from judge.units import UNITS
+from judge.units.unit import Unit
 
 UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "
@@ -246,17 +248,15 @@ def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
     held |= {manifests.JOURNAL} if judged else set()
     start = _JUDGED if judged else _POOLED
     lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
-    lines += [f"| `{name}` | {words} |" for name, words in listed_files(FILES, held, unit)]
+    lines += content_rows(file_contents(UNITS[unit]), held)
     return "\n".join([*lines, ""]).encode()
 
 
-def listed_files(rows: Sequence[tuple[str, str]], held: Iterable[str], unit: JudgedUnit) -> list[tuple[str, str]]:
-    """The rows about files that a folder holds, in the nouns of a unit."""
+def content_rows(contents: Mapping[str, str], held: Iterable[str]) -> list[str]:
+    """The rows of a Markdown table about those files that a folder holds."""
     files = set(held)
     return [
-        (name, TURNS_WORDS.get(unit, words) if name == TURNS else worded(words, unit))
-        for name, words in rows
-        if any(fnmatchcase(file, name) for file in files)
+        f"| `{name}` | {words} |" for name, words in contents.items() if any(fnmatchcase(file, name) for file in files)
     ]
 
 
@@ -266,41 +266,44 @@ _JUDGED = (
 )
 _POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
 _ALWAYS = (manifests.MANIFEST, manifests.RECORD)
-TURNS_WORDS: Mapping[JudgedUnit, str] = {
-    "response": "the turns of interactive runs: what the user said, and what led to it",
-    "dialogue": "the turns of the dialogues: what the user said, and what led to it",
-}
-"""What the file of turns holds."""
-FILES = (
-    ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
-    ("leaderboard.tsv", "the same as a table"),
-    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
-    ("differences.tsv", "every two runs, and whether they can be told apart"),
-    ("ratings.tsv", "per run: rating by the pairs that it won, tied and lost, with interval, rank and letters"),
-    ("pairs.tsv", "every two runs, and how often one was better"),
-    ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
-    ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
-    ("qrels/*.qrel", "the grades as qrels; marked `.llm`, since a model gave them"),
-    ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
-    ("judgments.jsonl", "every grade with its reasons"),
-    ("failures.jsonl", "every judgment that is missing, and why"),
-    ("members.jsonl", "what each member of the jury said"),
-    ("member_failures.jsonl", "the judgments of members that are missing, and why"),
-    ("recheck.jsonl", "the second answer to the questions that were asked again"),
-    ("pool.txt", "what was pooled, as a TREC pool"),
-    ("pool.jsonl", "the same in full: texts, passages, lengths, and which runs gave them"),
-    ("bank.json", "response id to text"),
-    ("passages.jsonl", "the passages that the responses used"),
-    ("response_runs/*.run", "each run as TREC run lines over response ids"),
-    ("runs.jsonl", "the runs, and the turns that each had to answer"),
-    (TURNS, TURNS_WORDS["response"]),
-    ("run_choice.tsv", "which runs were chosen, and by what"),
-    ("excluded.tsv", "what was not judged, and why"),
-    ("problems.json", "what is wrong with the runs"),
-    ("missing_passages.tsv", "used passages without a text"),
-    ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
-    ("journal.sqlite", "every completion that was paid for"),
-    ("manifest.json", "how all of this was made: command, versions, digests of inputs and prompts, counts"),
-    ("run.sha256", "digests of these files: `sha256sum -c run.sha256` checks a copy"),
-)
-"""A file or a pattern of files, and what it holds; the most wanted first."""
+
+
+def file_contents(unit: Unit) -> dict[str, str]:
+    """A file or a pattern of files to what it holds; the most wanted first."""
+    turns = unit.nouns.turns
+    response = unit.nouns.response
+    responses = unit.nouns.responses
+    return {
+        "leaderboard.md": f"per run and criterion: rank, mean, interval, and why {turns} have no grade",
+        "leaderboard.tsv": "the same as a table",
+        "interactive.tsv": f"interactive runs topic by topic: how many {turns}, mean, and topics never reached as "
+        "the worst",
+        "differences.tsv": "every two runs, and whether they can be told apart",
+        "ratings.tsv": "per run: rating by the pairs that it won, tied and lost, with interval, rank and letters",
+        "pairs.tsv": "every two runs, and how often one was better",
+        "sentences.tsv": "per run and label of a sentence: how many sentences have it, contradicted ones among them",
+        "citations.tsv": "per run: how many used passages support a sentence, and how many sentences a passage "
+        "supports",
+        "qrels/*.qrel": "the grades as qrels; marked `.llm`, since a model gave them",
+        "qrels/*.json": "for each of them the judge, the prompt and the scale",
+        "judgments.jsonl": "every grade with its reasons",
+        "failures.jsonl": "every judgment that is missing, and why",
+        "members.jsonl": "what each member of the jury said",
+        "member_failures.jsonl": "the judgments of members that are missing, and why",
+        "recheck.jsonl": "the second answer to the questions that were asked again",
+        "pool.txt": "what was pooled, as a TREC pool",
+        "pool.jsonl": "the same in full: texts, passages, lengths, and which runs gave them",
+        "bank.json": f"{response} id to text",
+        "passages.jsonl": f"the passages that the {responses} used",
+        "response_runs/*.run": f"each run as TREC run lines over {response} ids",
+        "runs.jsonl": f"the runs, and the {turns} that each had to answer",
+        TURNS: unit.words.turns_file,
+        "run_choice.tsv": "which runs were chosen, and by what",
+        "excluded.tsv": "what was not judged, and why",
+        "problems.json": "what is wrong with the runs",
+        "missing_passages.tsv": "used passages without a text",
+        "screen.tsv": f"{responses} that are empty, repeated, copied, off their passages or not English",
+        "journal.sqlite": "every completion that was paid for",
+        "manifest.json": "how all of this was made: command, versions, digests of inputs and prompts, counts",
+        "run.sha256": "digests of these files: `sha256sum -c run.sha256` checks a copy",
+    }

@@ -41,7 +41,7 @@ from judge.report.sections.counts import failures, rechecked, statuses, submissi
 from judge.report.sections.making import made, spent
 from judge.report.sections.summary import about, side_by_side, summary
 from judge.results.citations import boards_of
-from judge.results.rows import worded
+from judge.units import UNITS
 
 PAGE = "report.html"
 MARKDOWN = "report.md"
@@ -282,7 +282,7 @@ def _drawn(folder: ReportedFolder) -> Iterator[Picture]:
             if not any(row.counts["n"] for row in rows):
                 continue
             means = [(row.run_id, row.mean) for row in rows]
-            forms = interval_plot(means, "mean grade", f"{name} by run", worded("turns", folder.judged.pool.unit))
+            forms = interval_plot(means, "mean grade", f"{name} by run", UNITS[folder.judged.pool.unit].nouns.turns)
             about = f"Mean grades of {count(len(rows), 'run')} under {name} with 95 % intervals, as in the table."
             yield _picture(f"leaderboard-{slugs[name]}", about, forms)
         if folder.corrected is not None and not isinstance(folder.corrected, str):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from msgspec import Struct, structs
@@ -21,7 +21,7 @@ from judge.records import Criterion, Estimate, file_problem
 from judge.results.citations import Measure, cited_responses, key_of
 from judge.results.leaderboard import score_of
 from judge.results.pairs import share_of_first
-from judge.results.rows import FLAGS, RankingChange, RowFlag, Score, estimate_of
+from judge.results.rows import RankingChange, RowFlag, Score, estimate_of
 from judge.results.turns import RunTurns, TurnGrade, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
@@ -538,7 +538,7 @@ def _flags(run: RunTurns, correction: Corrected, *, own_family: bool) -> tuple[R
         "FAMILY": correction.method == "family",
     }
     flags = {*run_flags(run), *(flag for flag, applies in of_gold.items() if applies)}
-    return tuple(flag for flag in FLAGS if flag in flags)
+    return tuple(flag for flag in get_args(RowFlag) if flag in flags)
 
 
 def _order(score: Score, higher: bool) -> tuple[object, ...]:

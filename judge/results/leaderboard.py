@@ -10,12 +10,14 @@ from judge.io.ids import Cluster, groups_of
 from judge.io.table import Column, RecordColumns, Table, as_column, fields, records_table
 from judge.io.text import count, decimals, markdown_cell, number, printable
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate, JudgedUnit
+from judge.records import Criterion, Estimate
 from judge.results import rows as board_rows
 from judge.results.citations import Measure, boards_of
 from judge.results.details import sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS
+from judge.units import UNITS
+from judge.units.unit import Nouns
 
 COLUMNS: RecordColumns = {
     **fields("run_id criterion rank turns=counts.turns n=counts.n unable=counts.unable missing=counts.missing"),
@@ -31,67 +33,83 @@ COLUMNS: RecordColumns = {
         "; ".join(filter(None, (row.mean.reason, _recital(row)))) or None, row.cluster
     ),
 }
-_SHOWN: RecordColumns = {
-    **fields("rank run=run_id mean=mean.value"),
-    "95 % interval": lambda row: _interval(row.mean),
-    "bound": lambda row: row.bound,
-    # As iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not.
-    "positive": lambda row: _positive(row),
-    "all turns": lambda row: decimals(row.more.get("share_of_turns"), 2),
-    "expected": lambda row: row.more.get("expected_mean"),
-    "n/turns": lambda row: f"{row.counts['n']}/{row.counts['turns']}",
-    "coverage": lambda row: decimals(coverage(row), 2),
-    "no grade": lambda row: _without_grade(row),
-    "flags": lambda row: "; ".join(filter(None, (per_topic(row), _recital(row), " ".join(row.flags)))),
-}
-"""For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
-ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
-"""The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
-BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
-_NOTES = """
-rank: by the bound. mean: over the graded turns alone; of a measure of citations over those without a response as well,
-which count 0 and are not in n. bound: over all turns that the run had to answer, with the worst
-grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
-is no run's doing count as the run's other responses do on average: those left out of a trial, those for which the
+
+
+def _shown(nouns: Nouns) -> RecordColumns:
+    """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
+    return {
+        **fields("rank run=run_id mean=mean.value"),
+        "95 % interval": lambda row: _interval(row.mean),
+        "bound": lambda row: row.bound,
+        # As iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not.
+        "positive": lambda row: _positive(row),
+        f"all {nouns.turns}": lambda row: decimals(row.more.get("share_of_turns"), 2),
+        "expected": lambda row: row.more.get("expected_mean"),
+        f"n/{nouns.turns}": lambda row: f"{row.counts['n']}/{row.counts['turns']}",
+        "coverage": lambda row: decimals(coverage(row), 2),
+        "no grade": lambda row: _without_grade(row),
+        "flags": lambda row: "; ".join(filter(None, (per_topic(row), _recital(row), " ".join(row.flags)))),
+    }
+
+
+def on_terminal(nouns: Nouns) -> tuple[str, ...]:
+    """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
+    return ("rank", "run", "mean", "95 % interval", "bound", f"n/{nouns.turns}", "positive")
+
+
+def bound_note(nouns: Nouns) -> str:
+    """What the bound is, below a board on a terminal."""
+    return f"bound: the mean over all {nouns.turns}, with the worst grade where there is none; ranks go by it"
+
+
+def _notes(nouns: Nouns) -> str:
+    """How to read a board of the judge's means, up to why a run has no answer."""
+    turn = nouns.turn
+    turns = nouns.turns
+    response = nouns.response
+    responses = nouns.responses
+    return f"""
+rank: by the bound. mean: over the graded {turns} alone; of a measure of citations over those without a \
+{response} as well,
+which count 0 and are not in n. bound: over all {turns} that the run had to answer, with the worst
+grade for each {turn} without one; so a run gains nothing by {responses} that nobody can grade. \
+{turns.capitalize()} whose lack of a grade
+is no run's doing count as the run's other {responses} do on average: those left out of a trial, those for which the
 budget was spent, and those on which the provider failed, or the server cut the prompt, for every run.
 
-n/turns: the graded turns of those that the run had to answer. coverage: the share of them with
-a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
+n/{turns}: the graded {turns} of those that the run had to answer. coverage: the share of them with
+a grade or the verdict "unable". Runs of different coverage are not graded on the same {turns}.
 
-positive: the share of the graded turns with a positive grade. all turns: the turns with a positive grade among all
-turns of the qrels, which is what `trec_eval -c` makes of the published qrels and response runs.
+positive: the share of the graded {turns} with a positive grade. all {turns}: the {turns} with a positive grade among \
+all
+{turns} of the qrels, which is what `trec_eval -c` makes of the published qrels and response runs.
 
 no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`), for a reason
-that may lie in the response; *harness*, the provider failed, the server cut the prompt or the budget was spent;
-*not asked*, the response was left out of a trial (`--limit`); *unanswered*, """
-_UNANSWERED: dict[JudgedUnit, str] = {
-    "response": """there is no response, or the one that the run ranks first is excluded
-(`excluded.tsv`). A response ranked lower never takes its place.
-""",
-    "dialogue": """the run said nothing in the topic, or the dialogue is excluded
-(`excluded.tsv`).
-""",
-}
-_CLUSTERED: dict[tuple[JudgedUnit, Cluster], str] = {
-    ("response", "topic"): f"""
+that may lie in the {response}; *harness*, the provider failed, the server cut the prompt or the budget was spent;
+*not asked*, the {response} was left out of a trial (`--limit`); *unanswered*, """
+
+
+_CLUSTERED: dict[tuple[bool, Cluster], str] = {
+    (False, "topic"): f"""
 95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. The topic of a turn is its id up to the last
 `_`: `9-1` and `9-2`, two personas of one theme, count as two topics.
 """,
-    ("dialogue", "topic"): f"""
+    (True, "topic"): f"""
 95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. `9-1` and `9-2`, two personas of one theme,
 count as two topics.
 """,
-    ("response", "theme"): f"""
+    (False, "theme"): f"""
 95 % interval: of Student's t over themes, from {FEWEST_TOPICS} themes on. The theme of a turn is its topic id up to
 the first `-`: `9-1` and `9-2`, two personas of one theme, count as one. In `leaderboard.tsv` and `differences.tsv`, the
 column `topics` counts themes.
 """,
-    ("dialogue", "theme"): f"""
+    (True, "theme"): f"""
 95 % interval: of Student's t over themes, from {FEWEST_TOPICS} themes on. The theme of a topic is its id up to the
 first `-`: `9-1` and `9-2`, two personas of one theme, count as one. In `leaderboard.tsv` and `differences.tsv`, the
 column `topics` counts themes.
 """,
 }
+"""What the intervals are over, of units that a run has one of by topic or not."""
 
 
 def leaderboard(
@@ -231,10 +249,9 @@ def _recital(score: board_rows.Score) -> str:
     return f"{score.more['reciting']:.0%} recite the prompt" if "reciting" in score.more else ""
 
 
-def board(rows: Iterable[board_rows.Score], unit: JudgedUnit = "response") -> Table[Any]:
-    """The rows of one criterion for people, in the nouns of the unit."""
-    columns: RecordColumns = {board_rows.worded(as_column(column).name, unit): cell for column, cell in _SHOWN.items()}
-    return records_table(columns, rows, "", places=3)
+def board(rows: Iterable[board_rows.Score], nouns: Nouns = UNITS["response"].nouns) -> Table[Any]:
+    """The rows of one criterion for people."""
+    return records_table(_shown(nouns), rows, "", places=3)
 
 
 def leaderboard_markdown(
@@ -264,10 +281,12 @@ def leaderboard_markdown(
             positive = ", ".join(map(str, sorted(prompts[name].scale.positive)))
             said = f"Prompt {reading(prompts[name])}; positive: {positive} (share, then positive and other counts)."
             parts.append(f"{markdown_cell(said)}\n\n")
-        parts.append(board(group, unit).body(words={1, len(_SHOWN) - 1}) + "\n")
-    clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
-    parts += [sentences_markdown(sentences), board_rows.worded(_NOTES, unit), _UNANSWERED[unit], clustered]
-    return "".join([*parts, *(f"\n{line}.\n" for line in board_rows.flag_lines(rows, unit))])
+        table = board(group, unit.nouns)
+        parts.append(table.body(words={1, len(table.columns) - 1}) + "\n")
+    clustered = _CLUSTERED[unit.by_topic, next((row.cluster for row in rows), "topic")]
+    parts += [sentences_markdown(sentences), _notes(unit.nouns), unit.words.unanswered, clustered]
+    flags = board_rows.flag_lines(rows, board_rows.flag_meanings(unit.nouns))
+    return "".join([*parts, *(f"\n{line}.\n" for line in flags)])
 
 
 def reading(criterion: Criterion) -> str:
@@ -340,16 +359,20 @@ _CORRECTED_SHOWN: RecordColumns = {
 """For people."""
 IN_FILE = tuple(as_column(column).name for column in _CORRECTED_SHOWN if column != "raw")
 CORRECTED_ON_TERMINAL = ("rank", "ranks", "tie", "run", "raw", "corrected [95 %]", "bound", "gold", "n")
-_TARGETS = {
-    "pool": "Corrected means are of the responses judged here; intervals are about the result of grading them all.",
-    "topics": "Corrected means are of the runs on topics like these; their intervals are over topics.",
-}
-_CORRECTED_NOTES = """
-corrected: gold grades of a part of the responses, carried to all of them by the judge's grades (PPI++). lambda: how
+
+
+def _corrected_notes(nouns: Nouns) -> str:
+    """How to read a board corrected by gold."""
+    turns = nouns.turns
+    return f"""
+corrected: gold grades of a part of the {nouns.responses}, carried to all of them by the judge's grades (PPI++). \
+lambda: how
 much the judge's grades count; ESS (effective sample size): gold grades times how many times larger the variance would
-be without the judge; bias: judge minus gold. bound: the corrected mean over all turns that the run had to answer, with
-the gold grade of each turn without a grade or, where there is none, the worst grade. bounds: the interval with such
-turns at the lowest and the highest grade.
+be without the judge; bias: judge minus gold. bound: the corrected mean over all {turns} that the run had \
+to answer, with
+the gold grade of each {nouns.turn} without a grade or, where there is none, the worst grade. bounds: the interval \
+with such
+{turns} at the lowest and the highest grade.
 
 rank: by the bound, among the runs that have a corrected mean. ranks: the ranks that the run may have among all runs,
 of which those without a corrected mean may stand anywhere. Runs that share a letter (tie) cannot be told apart. Both
@@ -385,8 +408,12 @@ def corrected_markdown(
     clustered: Sequence[str] = (),
 ) -> str:
     """A table for each criterion, what the correction changed, and how to read it; names are escaped."""
-    unit = board_rows.folder_unit(criteria)
-    about = board_rows.worded(_TARGETS[target], unit)
+    nouns = board_rows.folder_unit(criteria).nouns
+    about = {
+        "pool": f"Corrected means are of the {nouns.responses} judged here; intervals are about the result of grading "
+        "them all.",
+        "topics": "Corrected means are of the runs on topics like these; their intervals are over topics.",
+    }[target]
     parts = ["# Leaderboard, corrected by gold\n", f"\n{about}\n", *(f"\n{note}.\n" for note in clustered)]
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
@@ -394,8 +421,9 @@ def corrected_markdown(
         board = corrected_board(row for row in rows if row.criterion == criterion.name)
         parts.append(board.body(words={2, 3, len(IN_FILE) - 1}))
         parts.append(f"\n\n{change_text(changes[criterion.name])}\n")
-    parts.append(board_rows.worded(_CORRECTED_NOTES, unit))
-    parts += [f"\n{line}.\n" for line in board_rows.flag_lines(rows, unit, board_rows.CORRECTED_FLAGS)]
+    parts.append(_corrected_notes(nouns))
+    flags = board_rows.flag_lines(rows, board_rows.corrected_flag_meanings(nouns))
+    parts += [f"\n{line}.\n" for line in flags]
     return "".join(parts)
 
 

@@ -1,7 +1,6 @@
 """The rows of boards: a run under a measure, by the judge and corrected by gold; and the words beside them."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,40 +8,52 @@ from msgspec.structs import replace
 
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.words import COPIED_RUN
-from judge.records import Criterion, Estimate, JudgedUnit, Record
+from judge.records import Criterion, Estimate, Record
 from judge.stats.correction import Corrected
 from judge.stats.means import mean_interval
 from judge.stats.separation import FEWEST_TOPICS_APART, Place, shared_ranks
+from judge.units import UNITS
+from judge.units.unit import Nouns, Unit
 
 RowFlag = Literal[
     "SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "SHORT", "OWNTEXT", "RECITES",
     "FEWGOLD", "FAMILY",
 ]  # fmt: skip
-FLAGS: dict[RowFlag, str] = {
-    "SELF": "the run's model is of the judge's family",
-    "UNCORRECTED": "too little gold for a correction",
-    "DEGENERATE": "its gold, or gold minus judge, shows no variation, or the correction leaves the scale; the "
-    "interval is Clopper and Pearson's",
-    "MISSING": "turns without a grade count against the run in its bound and its rank",
-    "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
-    "HARNESS": "the provider failed, the server cut a prompt or the budget was spent; the same command asks again, and "
-    "ranks may change",
-    "TRIAL": "only a part of its responses was asked about",
-    "SHORT": "less than two thirds of the turns that others have in the same topics; where two or more others reached "
-    "a topic, the turns that it lacks of the shortest conversation without such a lack count as unanswered",
-    "OWNTEXT": "grades rest on passage texts that the run brought itself and nobody compared with the collection; "
-    "--passages shows the collection's own",
-    "RECITES": f"responses share {COPIED_RUN} words in a row with the judge's prompt that no passage of theirs has",
-    "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
-    "FAMILY": "corrected by the mean error in its family of runs",
-}
-"""Warnings about a run's row, in the order in which they are given."""
-CORRECTED_FLAGS: dict[RowFlag, str] = FLAGS | {
-    "MISSING": "turns without a grade by the judge, which the means are not over and which count against the run in "
-    "its bound and its rank; runs are told apart only where they differ without such turns too, unless the lack is the "
-    "run's own doing"
-}
-"""The same of a row corrected by gold."""
+
+
+def flag_meanings(nouns: Nouns) -> dict[RowFlag, str]:
+    """What each warning about a run's row means, in the order in which they are given."""
+    turns = nouns.turns
+    return {
+        "SELF": "the run's model is of the judge's family",
+        "UNCORRECTED": "too little gold for a correction",
+        "DEGENERATE": "its gold, or gold minus judge, shows no variation, or the correction leaves the scale; the "
+        "interval is Clopper and Pearson's",
+        "MISSING": f"{turns} without a grade count against the run in its bound and its rank",
+        "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
+        "HARNESS": "the provider failed, the server cut a prompt or the budget was spent; the same command asks again, "
+        "and ranks may change",
+        "TRIAL": f"only a part of its {nouns.responses} was asked about",
+        "SHORT": f"less than two thirds of the {turns} that others have in the same topics; where two or more others "
+        f"reached a topic, the {turns} that it lacks of the shortest conversation without such a lack count as "
+        "unanswered",
+        "OWNTEXT": "grades rest on passage texts that the run brought itself and nobody compared with the collection; "
+        "--passages shows the collection's own",
+        "RECITES": f"{nouns.responses} share {COPIED_RUN} words in a row with the judge's prompt that no passage of "
+        "theirs has",
+        "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
+        "FAMILY": "corrected by the mean error in its family of runs",
+    }
+
+
+def corrected_flag_meanings(nouns: Nouns) -> dict[RowFlag, str]:
+    """The same of a row corrected by gold."""
+    turns = nouns.turns
+    return flag_meanings(nouns) | {
+        "MISSING": f"{turns} without a grade by the judge, which the means are not over and which count against the "
+        f"run in its bound and its rank; runs are told apart only where they differ without such {turns} too, unless "
+        "the lack is the run's own doing"
+    }
 
 
 class UnitKey(Record, frozen=True, gc=False):
@@ -189,44 +200,15 @@ class RunDifference(Record, frozen=True, omit_defaults=True):
         return self.if_worst or self
 
 
-NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {
-    "response": {},
-    "dialogue": {"turn": "topic", "response": "dialogue"},
-    "citation": {"response": "citation"},
-    "pair": {"response": "pair"},
-}
-"""Unit to what stands for `turn` and `response`: a run has a response for each turn, or a dialogue for each topic."""
-
-_NOUN = re.compile(r"\b(turn|response)(s?)\b(?! runs)", re.IGNORECASE)
-"""A noun that follows the unit; what the track calls response runs has its name for both."""
+def folder_unit(criteria: Sequence[Criterion]) -> Unit:
+    """What a folder's boards are over, by the prompts of its judgments."""
+    return UNITS[UNITS[criteria[0].unit].boards] if criteria else UNITS["response"]
 
 
-def worded(text: str, unit: JudgedUnit) -> str:
-    """Words of judge's own about turns and responses, in the nouns of a unit.
-
-    `text`: the words; no text or name of a stranger's, which would be changed too.
-
-    >>> worded("Turns without a grade: responses that failed.", "dialogue")
-    'Topics without a grade: dialogues that failed.'
-    """
-    nouns = NOUNS[unit]
-
-    def noun(match: re.Match[str]) -> str:
-        named = nouns.get(match[1].lower(), match[1].lower()) + match[2]
-        return named.capitalize() if match[1][0].isupper() else named
-
-    return _NOUN.sub(noun, text) if nouns else text
-
-
-def folder_unit(criteria: Sequence[Criterion]) -> JudgedUnit:
-    """What a folder's boards are over: dialogues where its prompts are about them, else responses."""
-    return "dialogue" if criteria and criteria[0].unit == "dialogue" else "response"
-
-
-def flag_lines(rows: Iterable[Score], unit: JudgedUnit, meanings: Mapping[RowFlag, str] = FLAGS) -> list[str]:
-    """The meaning of each flag in the rows, in the nouns of the unit."""
+def flag_lines(rows: Iterable[Score], meanings: Mapping[RowFlag, str]) -> list[str]:
+    """The meaning of each flag in the rows."""
     used = {flag for row in rows for flag in row.flags}
-    return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in meanings.items() if flag in used]
+    return [f"{flag}: {meaning}" for flag, meaning in meanings.items() if flag in used]
 
 
 def too_few_topics(topics: float, cluster: Cluster) -> str:

@@ -19,10 +19,11 @@ from judge.results.citations import Measure, boards_of
 from judge.results.details import checked_scores, sentence_scores, topic_scores
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.pairs import PAIR_COLUMNS, rated_runs, ratings_markdown
-from judge.results.rows import RunDifference, Score, noted, worded
+from judge.results.rows import RunDifference, Score, noted
 from judge.results.turns import RunTurns, duels_of, run_flags, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
+from judge.units import UNITS
 
 ALPHA = 0.05
 """Adjusted p up to which two runs are said to differ."""
@@ -143,7 +144,7 @@ def _told_apart(rows: Sequence[RunDifference], criterion: Criterion) -> str:
     graded = [row for row in rows if is_different(row)]
     at_worst = sum(is_different(row.at_worst) for row in rows)
     both = [row for row in rows if is_apart(row)]
-    on_graded = worded("on the turns graded for both", criterion.unit)
+    on_graded = f"on the {UNITS[criterion.unit].nouns.turns} graded for both"
     if_worst = "if each missing grade were the worst"
     missing = any(row.if_worst is not None for row in rows)
     # Where one way alone tells runs apart, the sentence is about that way.

@@ -14,10 +14,11 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
 from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, corrected_markdown, missing_grades
-from judge.results.rows import CORRECTED_FLAGS, FLAGS, RankingChange, Score, flag_lines
+from judge.results.rows import RankingChange, Score, corrected_flag_meanings, flag_lines, flag_meanings
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion
 from judge.stats.correction import Corrected
+from judge.units.response import RESPONSE
 from tests.conftest import refused
 from tests.report_records import corrected as corrected_score
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
@@ -212,7 +213,7 @@ def test_flags_say_why_a_row_is_special() -> None:
         "other": ((), "ppi++", "qwen"),
         "three": (("DEGENERATE", "MISSING", "FEWGOLD"), "gold only", None),
     }
-    assert "gold minus judge" in FLAGS["DEGENERATE"]
+    assert "gold minus judge" in flag_meanings(RESPONSE.nouns)["DEGENERATE"]
 
 
 def test_a_family_stands_in_for_its_runs() -> None:
@@ -473,8 +474,10 @@ def test_hostile_names_stay_in_their_cells(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_only_flags_that_are_there_are_explained() -> None:
-    assert flag_lines([row("a", 1, 1)], "response", CORRECTED_FLAGS) == []
-    assert flag_lines([RAW], "response", CORRECTED_FLAGS) == ["UNCORRECTED: too little gold for a correction"]
+    assert flag_lines([row("a", 1, 1)], corrected_flag_meanings(RESPONSE.nouns)) == []
+    assert flag_lines([RAW], corrected_flag_meanings(RESPONSE.nouns)) == [
+        "UNCORRECTED: too little gold for a correction"
+    ]
 
 
 def test_undefined_numbers_are_none() -> None:

@@ -6,12 +6,13 @@ import pytest
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledRun
 from judge.records import Passage
-from judge.report.sections import FLAGS
+from judge.report.sections import flag_words
 from judge.results.details import TOPICS
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
 from judge.results.rows import Score
 from judge.results.tables import result_tables
+from judge.units.response import RESPONSE
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 
@@ -259,4 +260,4 @@ def test_the_legend_of_a_short_run_is_true_with_one_other_run() -> None:
         "SHORT: less than two thirds of the turns that others have in the same topics; where two or more others reached"
     )
     assert said in text
-    assert "where two or more reached a topic" in FLAGS["SHORT"]
+    assert "where two or more reached a topic" in flag_words(RESPONSE.nouns)["SHORT"]

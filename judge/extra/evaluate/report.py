@@ -18,8 +18,9 @@ from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.sections import capped, titled
 from judge.report.sections.boards import called
 from judge.results.citations import headlines_of
-from judge.results.rows import Score, worded
+from judge.results.rows import Score
 from judge.results.turns import run_turns, worst_grade
+from judge.units import UNITS
 
 _STATISTICS = ("percent", "kappa", "wkappa", "bias")
 """What is said of two judges, in this order."""
@@ -32,7 +33,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
     A dialogue is of all depths.
     """
     kinds = {"topic": "By topic", "depth": "By depth of the conversation"}
-    if folder.judged.pool.unit == "dialogue":
+    if UNITS[folder.judged.pool.unit].by_topic:
         del kinds["depth"]
     parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
     for criterion in headlines_of(folder.judged.criteria):
@@ -71,11 +72,12 @@ def _sheet(
         return None
     low, high = _ends(criterion)
     reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
-    unit = folder.judged.pool.unit
+    unit = UNITS[folder.judged.pool.unit]
+    nouns = unit.nouns
     several = len(runs) > 1
     # Of one run, lowest and highest say nothing that its average does not.
     averages = (_BETTER, "lowest run", _MIDDLE, "highest run") if several else ("average",)
-    columns = (_NAMES[kind], "dialogues" if unit == "dialogue" else "turns", *averages)
+    columns = (_NAMES[kind], nouns.responses if unit.by_topic else nouns.turns, *averages)
     # The first column names the measure, which is one and the same here.
     lines = tuple((str(line[1]), *line[2 : 3 + len(averages)]) for line in by_group(runs, groups, kind, reading))
     marks = tuple(((line[2], False),) if isinstance(line[2], Estimate) else () for line in lines)
@@ -84,18 +86,18 @@ def _sheet(
         "depth": "A line for each place in the conversation: 1 is the first question of the user.",
     }[kind]
     if several:
-        sentence += " Every run has a mean grade over the turns of a line."
-    sentence += " A turn without a grade has the worst one."
+        sentence += f" Every run has a mean grade over the {nouns.turns} of a line."
+    sentence += f" A {nouns.turn} without a grade has the worst one."
     board = folder.tables.leaderboard
     if sum(len(run.values) for run in runs) < sum(
         row.counts["turns"] for row in board if row.criterion == criterion.name
     ):
-        sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
+        sentence += f" Left out: a {nouns.turn} whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
     title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
     plot = Plot(f"{as_column(columns[2]).name} with its 95 % range", low, high, marks)
-    return Table(rows=lines, columns=columns, title=title, notes=[worded(sentence, unit)], places=2, plot=plot)
+    return Table(rows=lines, columns=columns, title=title, notes=[sentence], places=2, plot=plot)
 
 
 _BETTER = Column("better half", about="the average of the runs whose mean over all lines is the median or better")

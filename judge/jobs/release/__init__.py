@@ -37,6 +37,7 @@ from judge.jobs.release.contents import (
 )
 from judge.jobs.release.names import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, remaining
 from judge.records import file_problem
+from judge.units import UNITS
 
 NAMES = ".names.json"
 """The end of the private file's name, after that of the bundle's folder."""
@@ -100,7 +101,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
         board = correct_leaderboard(correction, judged)
         rows = tuple(msgspec.structs.replace(row, run_id=names.runs[row.run_id]) for row in board.rows)
         files |= correction_files(msgspec.structs.replace(board, rows=rows), correction.target)
-    lacking = left_out(public.pool.unit, hidden=private is not None, models=bool(models), **texts)
+    lacking = left_out(UNITS[public.pool.unit], hidden=private is not None, models=bool(models), **texts)
     files = {README: readme(files, public, lacking, plan.license), **files}
     steps(Step("looking for names"))
     left = () if plan.keep_names else tuple(remaining(files, (*names.hidden, *_places(judged, names))))

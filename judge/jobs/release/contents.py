@@ -20,7 +20,7 @@ from judge.io.ids import natural_key
 from judge.io.installed import __version__
 from judge.io.steps import Step, Steps
 from judge.io.text import count, markdown_cell, printable
-from judge.jobs.folder import FILES, listed_files, pool_records, result_lines
+from judge.jobs.folder import content_rows, file_contents, pool_records, result_lines
 from judge.jobs.judged import JudgedFolder
 from judge.jobs.manifest import MANIFEST, RECORD, OutputFolder
 from judge.jobs.recheck import RECHECK
@@ -28,9 +28,9 @@ from judge.jobs.release.names import Pseudonyms
 from judge.judges.backends import backend_facts
 from judge.pool.bank import TURNS, stored_pool
 from judge.pool.records import Pool, PooledResponse, PooledRun
-from judge.records import JudgedUnit
 from judge.results.qrels import qrel_name
-from judge.results.rows import worded
+from judge.units import UNITS
+from judge.units.unit import Unit
 
 _COPIED = ("missing_passages.tsv", "screen.tsv")
 """Files that name no run and quote no text."""
@@ -274,53 +274,54 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models
 
 
 README = "README.md"
-_WORDS = dict(FILES) | {
-    "qrels/*.qrel": "the grades as qrels: id of the turn, 0, id of the response, grade; `.llm`, since a model gave "
-    "them",
-    "pool.jsonl": "the same in full: texts, ids of passages, lengths, and which runs gave them",
-    "judgments.jsonl": "every grade",
-    "corrected.md": "the leaderboard corrected by people's grades, and how to read it",
-    "corrected.tsv": "the same as a table",
-    "prompts/*": "the prompts as the judge got them, before the texts were filled in",
-    MANIFEST: "how the grades were made: versions, options, digests of topics, prompts and pool",
-}
 _ORDER = (
     "corrected.md corrected.tsv "
     "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv qrels/*.qrel "
     "qrels/*.json response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
     "member_failures.jsonl recheck.jsonl passages.jsonl runs.jsonl interactive.tsv"
 ).split()
-_FILES = tuple(
-    (name, _WORDS[name])
-    for name in (*_ORDER, TURNS, "excluded.tsv", "missing_passages.tsv", "screen.tsv", "prompts/*", MANIFEST, RECORD)
-)
-"""A file or a pattern of files, and what it holds; the most wanted first."""
+
+
+def _contents(unit: Unit) -> dict[str, str]:
+    """A file or a pattern of files to what it holds; the most wanted first."""
+    contents = file_contents(unit) | {
+        "qrels/*.qrel": f"the grades as qrels: id of the {unit.nouns.turn}, 0, id of the {unit.nouns.response}, grade; "
+        "`.llm`, since a model gave them",
+        "pool.jsonl": "the same in full: texts, ids of passages, lengths, and which runs gave them",
+        "judgments.jsonl": "every grade",
+        "corrected.md": "the leaderboard corrected by people's grades, and how to read it",
+        "corrected.tsv": "the same as a table",
+        "prompts/*": "the prompts as the judge got them, before the texts were filled in",
+        MANIFEST: "how the grades were made: versions, options, digests of topics, prompts and pool",
+    }
+    order = (*_ORDER, TURNS, "excluded.tsv", "missing_passages.tsv", "screen.tsv", "prompts/*", MANIFEST, RECORD)
+    return {name: contents[name] for name in order}
 
 
 def readme(names: Iterable[str], judged: JudgedFolder, left_out: Iterable[str], license: str | None) -> bytes:
     """The page."""
     held = {*names, RECORD}
-    unit = judged.pool.unit
-    rows = listed_files(_FILES, held, unit)
+    unit = UNITS[judged.pool.unit]
+    rows = content_rows(_contents(unit), held)
     runs = count(len(judged.pool.runs), "run")
-    responses = count(len(judged.pool.responses), f"pooled {unit}")
+    responses = count(len(judged.pool.responses), f"pooled {unit.nouns.response}")
     prompts = ", ".join(criterion.prompt_id for criterion in judged.criteria)
     judges = ", ".join(sorted(set().union(*judged.said_by.values())))
     paragraphs = [
-        worded("# Response assessment", unit),
+        f"# {unit.nouns.response.capitalize()} assessment",
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
         f"**{markdown_cell(judged.banner)}**",
         *map(markdown_cell, judge_notes(judged.results)),
         *left_out,
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
-        "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),
+        "\n".join(("| file | content |", "|---|---|", *rows)),
         "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the "
         "browser.",
     ]
     return ("\n\n".join(paragraphs) + "\n").encode()
 
 
-def left_out(unit: JudgedUnit, *, hidden: bool, models: bool, passage_text: bool, rationales: bool) -> Iterator[str]:
+def left_out(unit: Unit, *, hidden: bool, models: bool, passage_text: bool, rationales: bool) -> Iterator[str]:
     """What a bundle does not hold, a paragraph each."""
     if hidden:
         yield "Runs and teams have pseudonyms. Whoever made this bundle keeps the list of their names."
@@ -336,4 +337,4 @@ def left_out(unit: JudgedUnit, *, hidden: bool, models: bool, passage_text: bool
         )
     if not rationales:
         yield "The judge's own words are left out, since they may quote passages: reasons, and replies that failed."
-    yield worded("A response has the text that a run submitted, so it may quote passages.", unit)
+    yield f"A {unit.nouns.response} has the text that a run submitted, so it may quote passages."

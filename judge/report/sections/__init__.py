@@ -10,6 +10,7 @@ from judge.pool.screen import ScreenCode
 from judge.records import Criterion, FailureReason, JudgedUnit
 from judge.results.rows import RowFlag
 from judge.runs.check import CODES
+from judge.units.unit import Nouns
 
 REASONS: dict[FailureReason, str] = {
     "unreadable": "the judge's reply holds no grade that can be read",
@@ -24,22 +25,6 @@ REASONS: dict[FailureReason, str] = {
     "flipped": "the verdict changed with the order of the responses",
 }
 """Why a judgment is missing."""
-FLAGS: dict[RowFlag, str] = {
-    "SELF": "of the judge's own family of models",
-    "UNCORRECTED": "too little gold to correct",
-    "DEGENERATE": "its grades do not vary",
-    "MISSING": "turns without a grade count against it",
-    "UNREACHED": "topics that it never reached count against it",
-    "HARNESS": "the provider failed, the server cut a prompt or the budget was spent",
-    "TRIAL": "only a part was judged",
-    "SHORT": "far fewer turns than others in the same topics; where two or more reached a topic, those that it lacks "
-    "count against it",
-    "OWNTEXT": "judged by passage texts that it brought itself",
-    "RECITES": "some of its responses have words of the judge's prompt",
-    "FEWGOLD": "few gold grades",
-    "FAMILY": "corrected by its family's error",
-}
-"""What is to be known of a run's line, in a few words."""
 SCREENED: dict[ScreenCode, str] = {
     "near_empty": "hardly any words",
     "repeated_sentences": "repeats its own sentences",
@@ -70,6 +55,25 @@ SCREEN_REASON = "screen_"
 
 _FILE = re.compile(r"[^\s:]*[^\s:.][./][^\s:]")
 """The beginning of a text whose first word is the name of a file or of a prompt, as in `gold.jsonl: …`."""
+
+
+def flag_words(nouns: Nouns) -> dict[RowFlag, str]:
+    """What is to be known of a run's line, in a few words."""
+    return {
+        "SELF": "of the judge's own family of models",
+        "UNCORRECTED": "too little gold to correct",
+        "DEGENERATE": "its grades do not vary",
+        "MISSING": f"{nouns.turns} without a grade count against it",
+        "UNREACHED": "topics that it never reached count against it",
+        "HARNESS": "the provider failed, the server cut a prompt or the budget was spent",
+        "TRIAL": "only a part was judged",
+        "SHORT": f"far fewer {nouns.turns} than others in the same topics; where two or more reached a topic, those "
+        "that it lacks count against it",
+        "OWNTEXT": "judged by passage texts that it brought itself",
+        "RECITES": f"some of its {nouns.responses} have words of the judge's prompt",
+        "FEWGOLD": "few gold grades",
+        "FAMILY": "corrected by its family's error",
+    }
 
 
 def problem_words(code: str) -> str:

@@ -14,13 +14,15 @@ from judge.io.text import interval, plain, printable
 from judge.records import Criterion
 from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.folders import RunFolder
-from judge.report.sections import FLAGS, capped, scale_of, titled
+from judge.report.sections import capped, flag_words, scale_of, titled
 from judge.results.citations import Measure, boards_of
 from judge.results.details import labels_by_run
 from judge.results.leaderboard import change_text, share_positive
 from judge.results.pairs import RATINGS, rating_board
-from judge.results.rows import Score, worded
+from judge.results.rows import Score
 from judge.results.tables import tie_letters
+from judge.units import UNITS
+from judge.units.unit import Nouns
 
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:
@@ -38,20 +40,26 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
 
 
+def _flag_notes(rows: Sequence[Score], nouns: Nouns) -> list[str | None]:
+    """What the flags of each run say; None without a flag."""
+    words = flag_words(nouns)
+    return [", ".join(words[flag] for flag in row.flags) or None for row in rows]
+
+
 def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str], *, missing: bool) -> Table[Any]:
     """`missing`: whether some grades are missing of which nobody knows that the run is the reason."""
-    notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
+    nouns = UNITS[criterion.unit].nouns
     units = f"{rows[0].cluster}s" if rows else "topics"
-    over = "the mean with the worst grade for each turn without one; ranks go by it"
+    over = f"the mean with the worst grade for each {nouns.turn} without one; ranks go by it"
     if any({"HARNESS", "TRIAL"} & set(row.flags) for row in rows):
         over += (
-            ". A turn whose grade is lacking through the provider, the budget or a trial counts as the run's other "
-            "responses do on average"
+            f". A {nouns.turn} whose grade is lacking through the provider, the budget or a trial counts as the run's "
+            f"other {nouns.responses} do on average"
         )
     alike = "runs that share a letter may differ by chance alone"
     if missing:
-        alike += ", or only on the turns graded for both, or only if each missing grade were the worst"
-    turns = "the turns that have a grade"
+        alike += f", or only on the {nouns.turns} graded for both, or only if each missing grade were the worst"
+    turns = f"the {nouns.turns} that have a grade"
     if isinstance(criterion, Measure) and criterion.of.unit == "citation":
         turns = "all turns but those whose citations have no grade; one without a response counts 0"
     means = (
@@ -64,14 +72,16 @@ def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str],
         Column("run"): [row.run_id for row in rows],
         Column("mean grade", about=means): [row.mean for row in rows],
         Column("not told apart", about=alike): [letters.get(row.run_id) for row in rows],
-        Column("over all turns", about=over): [row.bound for row in rows],
-        Column("good responses", about=f"the share with a positive grade ({positive})"): [
+        Column(f"over all {nouns.turns}", about=over): [row.bound for row in rows],
+        Column(f"good {nouns.responses}", about=f"the share with a positive grade ({positive})"): [
             None if (share := share_positive(row)) is None else f"{100 * share:.0f} %" for row in rows
         ],
-        Column("grades", about="on how many turns it has each grade"): [row.more.get("grades") for row in rows],
-        Column("turns graded"): ["{n} of {turns}".format(**row.counts) for row in rows],
-        Column("turns a topic", 1): [row.more.get("turns_per_topic") for row in rows],
-        Column("note"): [note or None for note in notes],
+        Column("grades", about=f"on how many {nouns.turns} it has each grade"): [
+            row.more.get("grades") for row in rows
+        ],
+        Column(f"{nouns.turns} graded"): ["{n} of {turns}".format(**row.counts) for row in rows],
+        Column(f"{nouns.turns} a topic", 1): [row.more.get("turns_per_topic") for row in rows],
+        Column("note"): _flag_notes(rows, nouns),
     }
     reading = "A line for each run, the best first."
     if reasons := {row.mean.reason for row in rows if row.mean.reason}:
@@ -88,13 +98,8 @@ def _table(
     drawn: str,
     marks: tuple[tuple[Mark, ...], ...],
 ) -> Table[Any]:
-    """A table of columns in the nouns of the criterion's unit, drawn over its scale; an empty column is left out."""
-    unit = criterion.unit
-    kept = {
-        msgspec.structs.replace(column, name=worded(column.name, unit), about=worded(column.about, unit)): cells
-        for column, cells in columns.items()
-        if any(cell not in (None, "") for cell in cells)
-    }
+    """A table of columns, drawn over the scale of the criterion; an empty column is left out."""
+    kept = {column: cells for column, cells in columns.items() if any(cell not in (None, "") for cell in cells)}
     title = titled(criterion.name) + about
     low, high = criterion.scale.ends
     plot = Plot(name=drawn, low=low, high=high, lines=marks)
@@ -102,7 +107,7 @@ def _table(
         rows=zip(*kept.values(), strict=True),
         columns=kept,
         title=title,
-        notes=[worded(reading, unit)],
+        notes=[reading],
         places=2,
         plot=plot,
     )
@@ -116,12 +121,13 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
     if isinstance(outcome, str):
         yield Section("corrected", "Leaderboard, corrected by people's grades", (Said(capped(outcome), "warn"),))
         return
+    responses = UNITS[folder.judged.pool.unit].nouns.responses
     said = (
-        "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's means are "
-        "shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
+        f"People graded a part of these {responses} (the gold). Where they and the judge disagree, the judge's means "
+        "are shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
         "(prediction-powered inference, PPI++)."
     )
-    parts: list[ReportPart] = [Said(worded(said, folder.judged.pool.unit))]
+    parts: list[ReportPart] = [Said(said)]
     if outcome.cautions:
         parts.append(Noted("To be known before any number:", tuple(map(capped, outcome.cautions))))
     for criterion in outcome.criteria:
@@ -133,13 +139,14 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
 
 
 def _corrected_sheet(rows: Sequence[Score], criterion: Criterion) -> Table[Any]:
+    nouns = UNITS[criterion.unit].nouns
     narrow = (
         "in brackets, and as a bar, its 95 % range. The range in the leaderboard above is about topics like these; "
-        "this one is about these responses alone, and has no width where people graded every one"
+        f"this one is about these {nouns.responses} alone, and has no width where people graded every one"
     )
     raws = [row.raw for row in rows if row.raw is not None]
-    minus = "on the responses that both graded; above zero, the judge gave the higher grades"
-    over = "the corrected mean with the worst grade for each turn that has none; ranks go by it"
+    minus = f"on the {nouns.responses} that both graded; above zero, the judge gave the higher grades"
+    over = f"the corrected mean with the worst grade for each {nouns.turn} that has none; ranks go by it"
     columns: dict[Column, Sequence[Cell]] = {
         Column("rank"): [row.rank for row in rows],
         Column("run"): [row.run_id for row in rows],
@@ -150,9 +157,9 @@ def _corrected_sheet(rows: Sequence[Score], criterion: Criterion) -> Table[Any]:
             row.place.letters or None if row.place else None for row in rows
         ],
         Column("possible ranks"): [row.ranks.replace("-", " to ") or None for row in rows],
-        Column("over all turns", about=over): [row.bound for row in rows],
+        Column(f"over all {nouns.turns}", about=over): [row.bound for row in rows],
         Column("gold grades"): [f"{row.counts['gold']} of {raw.mean.n}" for row, raw in zip(rows, raws, strict=True)],
-        Column("note"): [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
+        Column("note"): _flag_notes(rows, nouns),
     }
     # Without its interval, so that two in a line do not lie upon each other.
     marks = tuple(

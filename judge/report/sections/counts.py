@@ -15,7 +15,7 @@ from judge.records import JudgedUnit
 from judge.report import Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.folders import RunFolder
 from judge.report.sections import REASONS, SCREENED, capped, excluded_words, problem_words
-from judge.results.rows import worded
+from judge.units import UNITS
 
 _MISSING = "missing"
 _UNABLE = "unable"
@@ -156,9 +156,10 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
         return
     runs = nested((exclusion.reason, exclusion.run_id, None) for exclusion in folder.judged.pool.exclusions)
     unit = folder.judged.pool.unit
-    reading = worded(
-        "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
-        unit,
+    nouns = UNITS[unit].nouns
+    reading = (
+        f"{nouns.responses.capitalize()}, {nouns.turns} and runs that were left out before the judge was asked; "
+        "excluded.tsv names each of them."
     )
     lines = ((reason, reasons[reason], len(runs[reason]), excluded_words(reason, unit)) for reason in sorted(reasons))
     yield Table(lines, ("reason", "entries", "runs", "in words"), "What was not judged", [reading])

@@ -15,8 +15,9 @@ from judge.report.sections import capped, scale_of, titled
 from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.results.citations import headlines_of
-from judge.results.rows import Score, worded
+from judge.results.rows import Score
 from judge.results.tables import is_apart, listed, told_apart
+from judge.units import UNITS
 
 
 def summary(folder: RunFolder) -> Iterator[Section]:
@@ -90,7 +91,7 @@ def _mean(rows: Sequence[Score], unit: JudgedUnit) -> str:
     if means == {bound}:
         return f"a mean of {bound}"
     # Runs of one rank have one mean over all turns, and may have others over those with a grade.
-    over = worded("over all turns", unit)
+    over = f"over all {UNITS[unit].nouns.turns}"
     return f"a mean of {means.pop()} ({bound} {over})" if len(means) == 1 else f"a mean {over} of {bound}"
 
 
@@ -108,15 +109,11 @@ def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
     made = sum(isinstance(result, Judgment) for result in results)
     yield "Judge", judges_of(folder)
     yield "Prompts", ", ".join(criterion.prompt_id for criterion in folder.judged.criteria)
-    listed = count(len({response.listed_under for response in pool.responses}), _LISTED[pool.unit])
+    listed = count(len({response.listed_under for response in pool.responses}), UNITS[pool.unit].nouns.turn)
     yield f"{pool.unit.capitalize()}s", f"{len(pool.responses):,} in {listed}"
     yield "Judgments", f"{made:,}" if made == len(results) else f"{made:,} made, {len(results) - made:,} missing"
     if not isinstance(folder.spending, str):
         yield "Cost", in_all(folder.spending)
-
-
-_LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic", "citation": "turn", "pair": "turn"}
-"""What qrels list each unit by."""
 
 
 def side_by_side(folders: Sequence[ReportedFolder], between: Mapping[str, Sequence[ReportPart]]) -> Iterator[Section]:
