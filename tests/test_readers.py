@@ -1,16 +1,20 @@
 """One table of readers and faults: what each reader of `fuzz.py` says of a file that is broken in a usual way.
 
 `readers.tsv` has a line for each reader and a column for each fault: `-` where the file is read, the codes of the
-problems where it is not, and `refused` for an error about the whole file. What is empty, in another encoding, cut off,
-twice there or of another type is tested there, and not once more for each reader.
+problems where it is not, each with its first place, or how the message begins that refuses the whole file. What is
+empty, in another encoding, cut off, twice there, nested or of another type is tested there, and not once more for each
+reader.
 """
 
+import gzip
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from judge.errors import JudgeError
+from judge.io.text import printable
 from tests import fuzz
 
 pytestmark = pytest.mark.slow
@@ -33,6 +37,8 @@ FAULTS: Mapping[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[: len(content) // 2],
     "twice": lambda content: content.rstrip(b"\n") + b"\n" + content,
     "another type": lambda content: b"[1]\n",
+    "nested": lambda content: b"[" * 100_000,
+    "cut gzip": lambda content: gzip.compress(content, mtime=0)[:-9],
 }
 """What makes a sound file broken."""
 _HEADER, *_LINES = Path(__file__).with_name("readers.tsv").read_text(encoding="utf-8").splitlines()
@@ -40,11 +46,22 @@ OUTCOMES = {line.partition("\t")[0]: dict(zip(FAULTS, line.split("\t")[1:], stri
 
 
 def outcome(read: Callable[[Path, bytes], object], folder: Path, content: bytes) -> str:
+    """What stands in the table; a message is one line, and a problem names the file."""
     try:
         read(folder, content)
     except JudgeError as error:
-        codes = sorted({problem.code for problem in getattr(error, "problems", ())})
-        return ",".join(codes) or "refused"
+        message = str(error).replace(f"{folder}/", "")
+        assert message.isprintable()
+        places: dict[str, str] = {}
+        for problem in getattr(error, "problems", ()):
+            # Readers of bytes are told a name.
+            assert Path(problem.file).parent == folder or problem.file.split("/")[0] in ("x", "out")
+            places.setdefault(problem.code, problem.path or "")
+        if places:
+            return "; ".join(f"{code} {printable(place)}".rstrip() for code, place in places.items())
+        told = re.search(r"^(?:[\w.-]+: )?((?:line \d+: )?[^:;(]+)", message)
+        assert told is not None
+        return told[1].rstrip()
     return "-"
 
 
@@ -55,7 +72,7 @@ def test_every_reader_has_a_line() -> None:
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_what_is_broken_in_a_usual_way_is_told_by_its_code(name: str, tmp_path: Path) -> None:
+def test_what_is_broken_in_a_usual_way_is_told(name: str, tmp_path: Path) -> None:
     reader = fuzz.READERS[name]
     sound = reader.seeds()[0]
     outcomes = {}

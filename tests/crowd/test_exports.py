@@ -253,9 +253,7 @@ def test_a_list_of_records_is_a_table(tmp_path: Path) -> None:
     records[1]["label"] = [0, 1]
     assert faults(put(tmp_path / "l.json", json.dumps(records)))[0] == ("wrong_type", "entry 2: $.label")
     wide = json.dumps([{f"c{n}": n for n in range(5_001)}])
-    for content, code in (
-        *(("[1]", "not_json"), ("[]", "empty_file"), ("[" * 100_000, "not_json"), (wide, "too_many_columns")),
-    ):
+    for content, code in (("[]", "empty_file"), (wide, "too_many_columns")):
         assert problem_of(put(tmp_path / "l.json", content))[0] == code
 
 

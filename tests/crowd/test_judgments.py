@@ -103,7 +103,6 @@ def test_faults_name_the_item(tmp_path: Path) -> None:
         ('{"1_1": {"Responses": []}}', "empty_file", ""),
         ('{"1_1": {"Responses": [{"Response ID": "R1", "Relevance": 1}]}, "1_2": {}}', "wrong_type", "$['1_2']"),
         ('{"1_1": {"Responses": [7]}}', "not_json", "$[...][...][0]"),
-        ('{"1_1": {"Responses": [', "not_json", "$"),
     ],
 )  # fmt: skip
 def test_damaged_judgments_are_refused(tmp_path: Path, content: str, code: str, path: str) -> None:

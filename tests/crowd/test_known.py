@@ -136,7 +136,7 @@ def test_every_fault_of_known_items_is_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        *("", "turn_id\tacceptable\n", "{", '{"acceptable": [true]}', '{"acceptable": "1.5"}'),
+        *("turn_id\tacceptable\n", "{", '{"acceptable": [true]}', '{"acceptable": "1.5"}'),
         '{"turn_id": "1_1", "item_id": "K", "criterion": "beauty", "acceptable": 1}',
     ],
 )

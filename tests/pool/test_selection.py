@@ -368,15 +368,6 @@ def test_a_file_of_runs(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \t\r\n"])
-def test_an_empty_list_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = put(tmp_path / "list.txt", content)
-    with pytest.raises(InputError, match="holds no turn id"):
-        read_turns(path)
-    with pytest.raises(InputError, match="holds no run id"):
-        read_run_ids(path, [])
-
-
 def test_a_file_of_teams(tmp_path: Path) -> None:
     path = put(tmp_path / "teams.tsv", "run_id\tteam\nr1\tTeam One\n\nmy run\t B \nr1\tTeam One\n")
     assert read_teams(path) == {"r1": "Team One", "my run": "B"}
