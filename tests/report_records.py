@@ -5,11 +5,10 @@ from typing import Any
 from judge.calibrate import findings
 from judge.records import Estimate
 from judge.results.rows import Score
-from judge.stats.ranking import Halves
 from judge.stats.separation import Place
 from judge.stats.tables import MarginalTest
 
-NOTHING = findings.Calibration(**dict.fromkeys(findings.Calibration.__struct_fields__, ()))
+NOTHING = findings.Calibration((), (), (), (), {}, ())
 
 
 def estimate(value: float | None, half: float = 0.1, n: int = 150, topics: int = 25) -> Estimate:
@@ -87,6 +86,11 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
     ]
     rows.append(constant(criterion=criterion))
     chosen, names = rows[0].name, tuple(row.name for row in rows[1:-1])
+
+    def about(split: str = "dev", facts: object = {}, statistics: object = {}) -> findings.FindingRow:
+        return findings.FindingRow(judge=judge, prompt=prompt, criterion=criterion, split=split, facts=facts,
+                                   statistics=statistics)  # type: ignore[arg-type]  # fmt: skip
+
     return findings.Calibration(
         agreement=tuple(rows),
         comparisons=tuple(
@@ -108,20 +112,26 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
                 estimate(0.61), "wkappa"
             ),
         ),
-        calibration_map=(findings.CalibrationMapRow(judge, prompt, criterion, "dev", 0, 40, 0.25, 0.26, 2.0),),
-        slopes=(findings.Slope(chosen, criterion, "dev", "log2_words", estimate(0.08, 0.06)),),
-        families=(findings.FamilyContrast(chosen, criterion, "dev", "qwen", True, 4, 0.5, estimate(0.3, 0.2)),),
-        systems=(
-            findings.SystemAgreement(
-                judge, prompt, criterion, "test", 12,
-                {"tau_b": estimate(0.8), "rbo": estimate(None)}, Halves(0.7, 0.6),
+        findings={
+            "calibration_map": (about(facts={"grade": 0, "n": 40, "mean": 0.25, "shrunken": 0.26, "weight": 2.0}),),
+            "slopes": (about(facts={"what": "log2_words"}, statistics={"estimate": estimate(0.08, 0.06)}),),
+            "families": (
+                about(
+                    facts={"what": "family", "family": "qwen", "is_self": True, "runs": 4, "mean": 0.5},
+                    statistics={"estimate": estimate(0.3, 0.2)},
+                ),
             ),
-        ),
-        alternative=(
-            findings.AlternativeRow(
-                judge, prompt, criterion, "dev", 0.15, 0.5, 0.62, {"ann": 0.01, "bob": 0.2},
-                {"ann": True, "bob": False}, {"ann": 50, "bob": 49}
+            "systems": (
+                about(
+                    "test", {"runs": 12, "half_human": 0.7, "half_judge": 0.6, "halves": None},
+                    {"tau_b": estimate(0.8), "rbo": estimate(None)},
+                ),
             ),
-        ),
+            "alternative": tuple(
+                about(facts={"epsilon": 0.15, "omega": 0.5, "rho": 0.62, "assessor": assessor, "n": n, "p": p,
+                             "rejected": p < 0.05})
+                for assessor, n, p in (("ann", 50, 0.01), ("bob", 49, 0.2))
+            ),
+        },
         warnings=("The gold was post-edited from an LLM's grades.",),
     )  # fmt: skip

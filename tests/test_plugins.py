@@ -138,6 +138,51 @@ def test_a_statistic_is_a_row(tmp_path: Path) -> None:
     assert "up: the share of grades no lower." in " ".join(report.split())
 
 
+BY_LENGTH = '''
+def by_length(case: Case) -> Iterator[FindingRow]:
+    """How often the judge gives the assessors' grade, in the shorter and in the longer half of the responses."""
+    words = np.array([item.words or 0 for item in case.panel.items])
+    longer = words > np.median(words[case.graded])
+    same = (case.panel.human == case.column.codes).astype(float)
+    for half, items in (("shorter", case.graded & ~longer), ("longer", case.graded & longer)):
+        yield case.row({"half": half}, {"same": mean_interval(same[items], case.topics[items].tolist())})
+'''
+BY_LENGTH_ROW = """\
+    "by_length": FindingTable(
+        rows=by_length,
+        title="Does it agree less about long responses?",
+        columns=(*WHOSE, fact("half", "responses"), estimated("same", "same grade [95 %]")),
+        on_terminal=True,
+    ),"""
+
+
+def test_a_finding_of_a_calibration_is_a_function_and_a_row(tmp_path: Path) -> None:
+    tree = linked(tmp_path, "judge/calibrate")
+    path = tree / "judge" / "calibrate" / "diagnostics.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("\n_MOVED = ", f"{BY_LENGTH}\n\n_MOVED = "), encoding="utf-8")
+    add_row(tree, "calibrate/diagnostics.py", "FINDINGS", BY_LENGTH_ROW.strip())
+    _, said, _ = judge(
+        tree,
+        ["run", *JUDGED, *OVERLAP, "--out", "out"],
+        ["calibrate", "--gold", GOLD, "--judgments", "out/judgments.jsonl", "--out", "calibrated", *FAST],
+        ["report", "calibrated"],
+    )
+    found = json.loads((tree / "calibrated" / "calibration.json").read_text(encoding="utf-8"))
+    shorter, longer = found["findings"]["by_length"]
+    assert (shorter["facts"], longer["facts"]) == ({"half": "shorter"}, {"half": "longer"})
+    counts = [row["statistics"]["same"]["n"] for row in (shorter, longer)]
+    (row, *_) = (row for row in found["agreement"] if row["judge"] == "baseline/overlap")
+    assert sum(counts) == row["n"]
+    values = [row["statistics"]["same"]["value"] for row in (shorter, longer)]
+    percent = row["statistics"]["percent"]["value"]
+    assert sum(n * value for n, value in zip(counts, values, strict=True)) / row["n"] == pytest.approx(percent)
+    page = (tree / "calibrated" / "report.html").read_text(encoding="utf-8")
+    for shown in (said, (tree / "calibrated" / "calibration.md").read_text(encoding="utf-8"), page):
+        assert "Does it agree less about long responses?" in shown
+        assert f"{values[1]:.3f}" in shown
+
+
 def test_an_aggregator_is_a_row(tmp_path: Path) -> None:
     tree = linked(tmp_path, "judge/crowd")
     row = '"panel": Aggregator(aggregate=_weighted_majority, votes=True, smoothed=True, weighs=True, jury=True),'

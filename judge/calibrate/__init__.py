@@ -2,8 +2,9 @@
 
     intake      gold, labels and pools, from files to panels
     panel       gold by item, the problems that forbid a comparison, and gold and labels side by side, as arrays
-    agreement   every statistic of one judge, with its intervals; bias by length, turn depth and generator family; the
-                calibration map; the ranking of runs; the alternative annotator
+    agreement   every statistic of one judge, with its intervals
+    diagnostics findings beside agreement, each a function and its table: bias by length, turn depth and generator
+                family; the calibration map; the ranking of runs; the alternative annotator
     selection   judges compared pairwise, the choice among them and what it costs, and what is as good as the chosen one
     calibration all of the above for every panel, and the verdict, from an interval's lower end
     disagreements  the items on which a judge and the assessors differ, with their texts
@@ -13,6 +14,7 @@
 Only intake and certificate read files. Nothing here asks a judge; the command line adds the loop.
 """
 
-from judge.calibrate.calibration import CalibrationOptions, calibrate
+from judge.calibrate.calibration import calibrate
+from judge.calibrate.findings import CalibrationOptions
 
 __all__ = ["CalibrationOptions", "calibrate"]

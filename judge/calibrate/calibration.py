@@ -1,8 +1,7 @@
 """The whole calibration: agreement, choice and diagnostics of every panel, and the verdict, by an interval's end."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -10,24 +9,24 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 import judge.calibrate.agreement as agreement
+from judge.calibrate.diagnostics import FINDINGS
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
-    CalibrationMapRow,
+    CalibrationOptions,
     Choice,
     ComparisonRow,
-    EquivalenceRow,
-    FamilyContrast,
+    FindingRow,
+    Requirement,
     Split,
     TrustVerdict,
     Word,
 )
-from judge.calibrate.panel import JudgeColumn, Panel, constant
+from judge.calibrate.panel import Case, JudgeColumn, Panel, constant
 from judge.calibrate.selection import (
     candidates,
     choose,
     comparisons,
-    equivalences,
     selection,
 )
 from judge.errors import UsageError
@@ -51,18 +50,6 @@ FEWEST_TOPICS = 20
 _RULE = re.compile(r"\s*([a-z_0-9]+)\s*\.\s*(lo|hi)\s*(>=|<=)\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*")
 _TOO_FEW = "chosen on the same grades, and too few topics"
 _POINT = re.compile(r"\s*([a-z_0-9]+)\s*(?:>=|<=|>|<|=)")
-
-
-class Requirement(msgspec.Struct, frozen=True):
-    """A bound that one end of an interval must keep."""
-
-    statistic: str
-    end: Literal["lo", "hi"]
-    bound: float
-
-    def __str__(self) -> str:
-        """The rule as it is written on the command line."""
-        return f"{self.statistic}.{self.end}{'>=' if self.end == 'lo' else '<='}{self.bound:.15g}"
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -213,48 +200,42 @@ def _shown(estimate: Estimate) -> str:
     return f"[{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
-_Row = TypeVar("_Row")
 SEPARABLE = 0.05
 """The level under which max-T calls a judge better than a baseline."""
 
 
-class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a calibration is done."""
-
-    requirements: tuple[Requirement, ...] = ()
-    """What a judge must meet; the default rule of `gate` if there are none."""
-    seed: int = 2023
-    replicates: int = 2000
-    """Resamples under each interval."""
-    permutations: int = 10_000
-    """Exchanges for each comparison."""
-    epsilon: float = 0.2
-    """The handicap in the alternative annotator test for a person's cost: .2 expert, .15 skilled, .1 crowd."""
-    margin: float | None = None
-    """The difference of the primary statistic that does not matter; None leaves equivalence out."""
-    families: Mapping[str, str] = {}
-    """The family of models behind each run id or judge."""
-    openings: int | None = None
-    """For how many different questions the sealed test grades have been opened; None if they are not sealed."""
-
-
 def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None, steps: Steps = quiet) -> Calibration:
-    """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
-    options = options or CalibrationOptions()
-    parts = [_calibrate(panel, options, steps) for panel in panels]
-    records: dict[str, list[Any]] = {field: [] for field in Calibration.__struct_fields__ if field != "cluster"}
-    for part in parts:
-        for field, rows in records.items():
-            rows += getattr(part, field)
-    joined: dict[str, Any] = {field: tuple(rows) for field, rows in records.items()}
+    """Agreement, comparisons, choice, verdict and findings of every panel, in the panels' order."""
+    agreements: list[AgreementRow] = []
+    compared: list[ComparisonRow] = []
+    selections: list[Choice] = []
+    verdicts: list[TrustVerdict] = []
+    findings: dict[str, tuple[FindingRow, ...]] = dict.fromkeys(FINDINGS, ())
+    warnings: list[str] = []
+    for panel in panels:
+        part = _calibrate(panel, options or CalibrationOptions(), steps)
+        agreements += part.agreement
+        compared += part.comparisons
+        selections += part.selections
+        verdicts += part.verdicts
+        for name, rows in part.findings.items():
+            findings[name] += rows
+        warnings += part.warnings
     theme = any(panel.cluster == "theme" for panel in panels)
-    return Calibration(**joined, cluster="theme" if theme else msgspec.UNSET)
+    return Calibration(
+        agreement=tuple(agreements),
+        comparisons=tuple(compared),
+        selections=tuple(selections),
+        verdicts=tuple(verdicts),
+        findings=findings,
+        warnings=tuple(warnings),
+        cluster="theme" if theme else msgspec.UNSET,
+    )
 
 
 def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calibration:
     split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
     seed = options.seed
-    replicates = options.replicates
     baselines = (constant(panel, panel.within(split)), *(column for column in panel.columns if column.baseline))
     columns = (*candidates(panel), *baselines)
     judged = tuple(column for column in columns if column.origin is not None)
@@ -266,43 +247,40 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         rows |= _rows(panel, (chosen, *baselines), "test", options, steps)
     steps(Step(f"comparing judges, {panel.criterion}"))
     compared, best = comparisons(panel, judged, split, seed, options.permutations)
-    choice = selection(panel, chosen, split, rows, best, seed, replicates, options.openings) if chosen else None
     if chosen is None:
+        choice = None
         decision = _without_choice(panel, decided, options)
     else:
+        choice = selection(panel, chosen, split, rows, best, seed, options.replicates, options.openings)
         decision = _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
-    # Those of every judge where judges are compared, and of the chosen one on test grades.
-    forecasts = [(column, split) for column in judged]
-    if chosen is not None and decided != split:
-        forecasts.append((chosen, decided))
-    calibration_map: list[CalibrationMapRow] = []
-    families: list[FamilyContrast] = []
+    cases = []
     for column in judged:
-        calibration_map += agreement.calibration_map(panel, column, split)
-        families += agreement.families(panel, column, split, options.families)
-    equivalence: tuple[EquivalenceRow, ...] = ()
-    if chosen is not None and options.margin is not None:
-        others = [column for column in judged if column is not chosen]
-        equivalence = equivalences(panel, chosen, others, split, decided, options.margin, seed)
+        others = tuple(other for other in judged if other is not column)
+        decided_on = decided if column is chosen else None
+        cases.append(Case(panel=panel, column=column, split=split, decided=decided_on, others=others, options=options))
     return Calibration(
         agreement=tuple(rows.values()),
         comparisons=compared,
         selections=(choice,) if choice else (),
         verdicts=(decision,),
-        calibration_map=tuple(calibration_map),
-        slopes=agreement.slopes(panel, judged, split),
-        families=tuple(families),
-        systems=_defined(agreement.systems(panel, column, split, seed, replicates) for column in judged),
-        preferences=_defined(agreement.preference(panel, column, split) for column in judged),
-        alternative=_defined(agreement.alternative(panel, column, split, options.epsilon) for column in judged),
-        probabilities=_defined(agreement.probabilities(panel, column, part) for column, part in forecasts),
-        equivalence=equivalence,
+        findings=_findings(cases),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_too_few_to_compare(panel, split),
             *_not_beaten(panel, choice, baselines, compared),
         ),
     )
+
+
+def _findings(cases: Sequence[Case]) -> dict[str, tuple[FindingRow, ...]]:
+    """What each finding says of the judges of a panel."""
+    findings = {}
+    for name, table in FINDINGS.items():
+        rows: list[FindingRow] = []
+        for case in cases:
+            rows += table.rows(case) if table.rows else ()
+        findings[name] = tuple(rows)
+    return findings
 
 
 def _rows(
@@ -325,10 +303,6 @@ def _verdict(
         rng = np.random.default_rng(options.seed)
         worst[rule] = resampled(rule.statistic, tables, panel.grades, rng, replicates=options.replicates).estimate
     return verdict(row, rules, panel.made, choice, worst, panel.cluster)
-
-
-def _defined(rows: Iterable[_Row | None]) -> tuple[_Row, ...]:
-    return tuple(row for row in rows if row is not None)
 
 
 def _without_choice(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdict:

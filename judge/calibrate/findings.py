@@ -1,12 +1,12 @@
-"""The findings of a calibration: frozen records that `calibrate` makes and the reports show. Pure."""
+"""What `calibrate` is told, and the findings that it makes and the reports show: frozen records. Pure."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
 from judge.records import Estimate
 from judge.stats.comparison import JudgeDifference
-from judge.stats.ranking import Halves
 from judge.stats.raters import Comparison
 
 Split = Literal["all", "dev", "test"]
@@ -21,19 +21,64 @@ def judge_name(judge: str, prompt: str | None) -> str:
     return judge if prompt is None else f"{judge} {prompt.partition('/')[2]}"
 
 
-class JudgeRow(msgspec.Struct, frozen=True):
-    """What the findings about one judge under one criterion on one split of the gold begin with."""
+class Requirement(msgspec.Struct, frozen=True):
+    """A bound that one end of an interval must keep."""
+
+    statistic: str
+    end: Literal["lo", "hi"]
+    bound: float
+
+    def __str__(self) -> str:
+        """The rule as it is written on the command line."""
+        return f"{self.statistic}.{self.end}{'>=' if self.end == 'lo' else '<='}{self.bound:.15g}"
+
+
+class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a calibration is done."""
+
+    requirements: tuple[Requirement, ...] = ()
+    """What a judge must meet; the default rule if there are none."""
+    seed: int = 2023
+    replicates: int = 2000
+    """Resamples under each interval."""
+    permutations: int = 10_000
+    """Exchanges for each comparison."""
+    epsilon: float = 0.2
+    """The handicap in the alternative annotator test for a person's cost: .2 expert, .15 skilled, .1 crowd."""
+    margin: float | None = None
+    """The difference of the primary statistic that does not matter; None leaves equivalence out."""
+    families: Mapping[str, str] = {}
+    """The family of models behind each run id or judge."""
+    openings: int | None = None
+    """For how many different questions the sealed test grades have been opened; None if they are not sealed."""
+
+
+FindingFact = int | float | str | bool | None
+"""A name or a number without an interval."""
+
+
+class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finding says of one judge under one criterion on one split of the gold."""
 
     judge: str
     prompt: str | None
     """`criterion/variant`; None for a label file and for the constant."""
     criterion: str
     split: Split
+    facts: dict[str, FindingFact] = {}
+    """By name; what a row is about, and numbers without an interval."""
+    statistics: dict[str, Estimate] = {}
+    """By name."""
 
     @property
     def name(self) -> str:
         """Judge and variant, as one name."""
         return judge_name(self.judge, self.prompt)
+
+    def number(self, name: str) -> float | None:
+        """A fact that is a number; None without one."""
+        value = self.facts.get(name)
+        return float(value) if isinstance(value, int | float) else None
 
 
 class AgreementRow(Comparison, frozen=True, kw_only=True):
@@ -135,99 +180,6 @@ class TrustVerdict(msgspec.Struct, frozen=True):
     statistic: str
 
 
-class CalibrationMapRow(JudgeRow, frozen=True):
-    """The mean grade of the assessors where the judge gives a certain grade."""
-
-    grade: int
-    n: int
-    mean: float | None
-    """The assessors' mean grade; None where the judge never gave this grade."""
-    shrunken: float
-    """The assessors' mean drawn to the line through all items, as if `weight` more items lay on it."""
-    weight: float
-
-
-class Slope(msgspec.Struct, frozen=True):
-    """How judge minus assessor moves with a property of the response that should not matter."""
-
-    judge: str
-    criterion: str
-    split: Split
-    what: Literal["log2_words", "turn_depth"]
-    """The property: length in words (log2), or the place of the turn."""
-    slope: Estimate
-    """Grades for each unit of the property."""
-
-
-class FamilyContrast(msgspec.Struct, frozen=True):
-    """Judge minus assessor on runs of one generator family, against all other runs."""
-
-    judge: str
-    criterion: str
-    split: Split
-    family: str
-    is_self: bool
-    runs: int
-    mean: float
-    """Mean of judge minus assessor over the family's runs, in grades."""
-    contrast: Estimate
-    """That mean minus the mean of the other runs."""
-
-
-class SystemAgreement(JudgeRow, frozen=True):
-    """The runs ranked by the judge against the runs ranked by the assessors, on the same items."""
-
-    runs: int
-    statistics: dict[str, Estimate]
-    """By name, in the order of `SYSTEM`."""
-    halves: Halves
-    """The assessors' and the judge's tau-b from one half of the topics to the other."""
-
-
-class PreferenceRow(JudgeRow, frozen=True):
-    """How a judge of pairs prefers one response, beside the assessors."""
-
-    statistics: dict[str, Estimate]
-    """By name, in the order of `PREFERENCE`."""
-
-
-class AlternativeRow(JudgeRow, frozen=True):
-    """An `AlternativeTest` of one judge, or why there is none; its numbers are to be quoted together or not at all."""
-
-    epsilon: float
-    omega: float | None
-    rho: float | None
-    p_values: dict[str, float]
-    rejected: dict[str, bool]
-    n: dict[str, int]
-    reason: str | None = None
-
-
-class ProbabilityRow(JudgeRow, frozen=True):
-    """How far a judge's label probabilities may be taken for probabilities."""
-
-    statistics: dict[str, Estimate]
-    """By name, in the order of `PROBABILITY`."""
-    brier_of_shares: float
-    """Brier's score of one forecast for all: the shares of the assessors' grades."""
-
-
-class EquivalenceRow(msgspec.Struct, frozen=True):
-    """Two judges on the items that both graded, or a judge and the assessors, by two one-sided tests."""
-
-    criterion: str
-    split: Split
-    statistic: str
-    """Key of `STATISTICS`."""
-    a: str
-    b: str
-    """A judge, or `assessors`."""
-    difference: Estimate
-    """a minus b, with a 90 % interval."""
-    margin: float
-    word: Equivalence
-
-
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often the sealed grades behind a verdict were looked at, according to their ledger."""
 
@@ -247,16 +199,10 @@ class Calibration(msgspec.Struct, frozen=True):
     comparisons: tuple[ComparisonRow, ...]
     selections: tuple[Choice, ...]
     verdicts: tuple[TrustVerdict, ...]
-    calibration_map: tuple[CalibrationMapRow, ...]
-    slopes: tuple[Slope, ...]
-    families: tuple[FamilyContrast, ...]
-    systems: tuple[SystemAgreement, ...]
-    alternative: tuple[AlternativeRow, ...]
+    findings: dict[str, tuple[FindingRow, ...]]
+    """By name, in the order of `FINDINGS`."""
     warnings: tuple[str, ...]
     """What a reader must know before any number; printed in every output."""
-    preferences: tuple[PreferenceRow, ...] = ()
-    probabilities: tuple[ProbabilityRow, ...] = ()
-    equivalence: tuple[EquivalenceRow, ...] = ()
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no sealed grades were opened."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET

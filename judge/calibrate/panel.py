@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import multimode
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.results import Label, Labels
 from judge.ask.verdict import grade_probabilities
-from judge.calibrate.findings import Split, judge_name
+from judge.calibrate.findings import CalibrationOptions, FindingFact, FindingRow, Split, judge_name
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
-from judge.records import Problem, Scale, file_problem
+from judge.records import Estimate, Problem, Scale, file_problem
 from judge.stats.consensus import mode_shares
 from judge.stats.raters import GradeCodes, codes_of
 from judge.stats.tables import topic_tables
@@ -335,6 +335,46 @@ class Panel:
         g = np.array(self.grades)
         worst = (self.shares @ np.abs(g[:, None] - g)).argmax(axis=1)
         return np.where(codes < 0, worst, codes)
+
+
+class Case(NamedTuple):
+    """One judge beside the assessors, and how it is calibrated: what a finding is computed from."""
+
+    panel: Panel
+    column: JudgeColumn
+    split: Split
+    """On which the judges are compared."""
+    options: CalibrationOptions = CalibrationOptions()
+    others: tuple[JudgeColumn, ...] = ()
+    """The other judges that are compared, baselines among them."""
+    decided: Split | None = None
+    """Of the chosen judge: the split of the verdict."""
+
+    @property
+    def graded(self) -> NDArray[np.bool_]:
+        """The items of the split that the judge graded (N,)."""
+        return self.panel.within(self.split) & (self.column.codes >= 0)
+
+    @property
+    def topics(self) -> NDArray[Any]:
+        """The topic of each item (N,)."""
+        return np.array(self.panel.topics)[self.panel.topic]
+
+    def row(
+        self,
+        facts: Mapping[str, FindingFact] = {},
+        statistics: Mapping[str, Estimate] = {},
+        split: Split | None = None,
+    ) -> FindingRow:
+        """A row about the judge, by default on the split of the comparison."""
+        return FindingRow(
+            judge=self.column.judge,
+            prompt=self.column.prompt,
+            criterion=self.panel.criterion,
+            split=split or self.split,
+            facts=dict(facts),
+            statistics=dict(statistics),
+        )
 
 
 def make_panel(

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 import judge.calibrate.findings as findings
 from judge.calibrate.findings import Split
-from judge.calibrate.panel import JudgeColumn, Panel
+from judge.calibrate.panel import Case, JudgeColumn, Panel
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
-from judge.stats.comparison import after_choice, compare, nested_folds
+from judge.stats.comparison import JudgeDifference, after_choice, compare, nested_folds
 from judge.stats.tables import defined
 
 FEWEST_FOLD_TOPICS = 5
@@ -151,31 +151,49 @@ LEVEL = 0.9
 """Two one-sided tests at 5 % reject exactly where this interval lies within the margin."""
 
 
-def equivalences(
-    panel: Panel,
-    chosen: JudgeColumn,
-    others: Sequence[JudgeColumn],
-    split: Split,
-    decided: Split,
-    margin: float,
-    seed: int,
-) -> tuple[findings.EquivalenceRow, ...]:
+def equivalences(case: Case) -> list[findings.FindingRow]:
     """The chosen judge against every other one, and against the assessors, each by two one-sided tests.
 
-    Judges are compared on the items of `split` that both graded, the chosen one with the assessors on those of the
-    verdict's split, `decided`.
+    Judges are compared on the items of the split that both graded, the chosen one with the assessors on those of the
+    verdict's split.
     D. J. Schuirmann (1987), A comparison of the two one-sided tests procedure and the power approach for assessing the
     equivalence of average bioavailability, J. Pharmacokinet. Biopharm. 15(6), 657-680.
     """
-    pairs = common_tables(panel, ((chosen, other) for other in others), split)
-    rows = _equivalences(panel, pairs, split, margin, seed)
-    beside = _beside_assessors(panel, chosen, panel.within(decided))
-    if beside is None:
-        return rows
-    judge_tables, assessor_tables, n = beside
-    pairs = {(chosen.name, ASSESSORS): (judge_tables, assessor_tables)}
-    (row,) = _equivalences(panel, pairs, decided, margin, seed)
-    return (*rows, replace(row, difference=replace(row.difference, n=n)))
+    panel = case.panel
+    margin = case.options.margin
+    if margin is None or case.decided is None:
+        return []
+    pairs = common_tables(panel, ((case.column, other) for other in case.others), case.split)
+    rows = [
+        _equivalence(case, pair.b, pair.difference, margin, case.split) for pair in _differences(panel, pairs, case)
+    ]
+    beside = _beside_assessors(panel, case.column, panel.within(case.decided))
+    if beside is not None:
+        judge_tables, assessor_tables, n = beside
+        pairs = {(case.column.name, ASSESSORS): (judge_tables, assessor_tables)}
+        (pair,) = _differences(panel, pairs, case)
+        rows.append(_equivalence(case, ASSESSORS, replace(pair.difference, n=n), margin, case.decided))
+    return rows
+
+
+def _differences(
+    panel: Panel, pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]], case: Case
+) -> tuple[JudgeDifference, ...]:
+    """The differences of pairs, each with the interval of two one-sided tests."""
+    name = primary_statistic(len(panel.grades))
+    rng = np.random.default_rng(case.options.seed)
+    # Only the intervals are wanted, so a single exchange is enough.
+    return compare(pairs, name, panel.grades, rng, permutations=1, level=LEVEL).pairs
+
+
+def _equivalence(case: Case, other: str, difference: Estimate, margin: float, split: Split) -> findings.FindingRow:
+    facts: dict[str, findings.FindingFact] = {
+        "statistic": primary_statistic(len(case.panel.grades)),
+        "b": other,
+        "margin": float(margin),
+        "equivalence": word_of(difference, margin),
+    }
+    return case.row(facts, {"difference": difference}, split)
 
 
 def word_of(difference: Estimate, margin: float) -> findings.Equivalence:
@@ -187,31 +205,6 @@ def word_of(difference: Estimate, margin: float) -> findings.Equivalence:
     if -margin < low and high < margin:
         return "EQUIVALENT"
     return "DIFFERENT" if low > margin or high < -margin else "INCONCLUSIVE"
-
-
-def _equivalences(
-    panel: Panel,
-    pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]],
-    split: Split,
-    margin: float,
-    seed: int,
-) -> tuple[findings.EquivalenceRow, ...]:
-    name = primary_statistic(len(panel.grades))
-    # Only the intervals are wanted, so a single exchange is enough.
-    compared = compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=1, level=LEVEL)
-    return tuple(
-        findings.EquivalenceRow(
-            criterion=panel.criterion,
-            split=split,
-            statistic=name,
-            a=pair.a,
-            b=pair.b,
-            difference=pair.difference,
-            margin=margin,
-            word=word_of(pair.difference, margin),
-        )
-        for pair in compared.pairs
-    )
 
 
 def _beside_assessors(

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import t
 
 from judge.calibrate import CalibrationOptions, calibrate
-from judge.calibrate.findings import EquivalenceRow
+from judge.calibrate.diagnostics import FINDINGS
+from judge.calibrate.findings import FindingRow
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.pages import calibration_markdown, summary
-from judge.calibrate.report.sections import FINDINGS
 from judge.calibrate.selection import ASSESSORS, word_of
 from judge.records import Estimate
 from judge.stats.agreement import point
@@ -33,8 +33,8 @@ def panel(noises: dict[str, float], assessors: int = 1) -> Panel:
     return panel_of(rows or gold_rows(WORLD), *said)
 
 
-def rows_of(of: Panel, options: CalibrationOptions = OPTIONS) -> dict[str, EquivalenceRow]:
-    return {one.b: one for one in calibrate([of], options).equivalence}
+def rows_of(of: Panel, options: CalibrationOptions = OPTIONS) -> dict[str, FindingRow]:
+    return {str(one.facts["b"]): one for one in calibrate([of], options).findings["equivalence"]}
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,19 @@ def test_the_word_is_where_the_interval_lies_to_a_margin_of_a_tenth(low, high, w
 
 def test_a_judge_of_like_quality_is_equivalent_and_a_poor_one_different() -> None:
     good, poor = rows_of(panel({"one": 0.05, "other": 0.1, "poor": 0.9})).values()
-    assert {good.a, good.b} == {"one", "other"}
-    assert (poor.a, poor.b) == (good.a, "poor")
-    assert (good.word, poor.word) == ("EQUIVALENT", "DIFFERENT")
-    assert (good.margin, good.statistic, good.split) == (0.2, "wkappa", "all")
+    assert {good.name, good.facts["b"]} == {"one", "other"}
+    assert (poor.name, poor.facts["b"]) == (good.name, "poor")
+    assert (good.facts["equivalence"], poor.facts["equivalence"]) == ("EQUIVALENT", "DIFFERENT")
+    assert (good.facts["margin"], good.facts["statistic"], good.split) == (0.2, "wkappa", "all")
 
 
 def test_the_interval_is_that_of_the_comparison_at_ninety_percent() -> None:
     of = panel({"best": 0.05, "alike": 0.3})
     found = calibrate([of], OPTIONS)
-    (wide,), (row_,) = found.comparisons, found.equivalence
-    sign = 1 if wide.a == row_.a else -1
-    assert row_.difference.value == pytest.approx(sign * wide.difference.value)
-    halves = [(one.high - one.low) / 2 for one in (row_.difference, wide.difference)]
+    (wide,), (row_,) = found.comparisons, found.findings["equivalence"]
+    sign = 1 if wide.a == row_.name else -1
+    assert row_.statistics["difference"].value == pytest.approx(sign * wide.difference.value)
+    halves = [(one.high - one.low) / 2 for one in (row_.statistics["difference"], wide.difference)]
     # The same seed draws the same topics; the comparison also draws exchanges first, so its error differs a little.
     assert halves[0] / halves[1] == pytest.approx(t.ppf(0.95, 23) / t.ppf(0.975, 23), rel=0.08)
 
@@ -87,14 +87,14 @@ def test_judge_and_assessors_are_set_against_the_same_grades(assessors: int) -> 
                 pairs_judge.append((others, int(judge.codes[i])))
                 pairs_assessors.append((others, own[i]))
     expected = [point("wkappa", confusion(pairs, range(4)), (0, 1, 2, 3)) for pairs in (pairs_judge, pairs_assessors)]
-    found = rows_of(of)[ASSESSORS]
-    assert found.difference.value == pytest.approx(expected[0] - expected[1], abs=1e-12)
-    assert (found.difference.n, found.difference.topics) == (120, 24)
+    difference = rows_of(of)[ASSESSORS].statistics["difference"]
+    assert difference.value == pytest.approx(expected[0] - expected[1], abs=1e-12)
+    assert (difference.n, difference.topics) == (120, 24)
 
 
 def test_a_judge_as_noisy_as_the_assessors_is_equivalent_to_them() -> None:
-    assert rows_of(panel({"m": 0.2}, 3))[ASSESSORS].word == "EQUIVALENT"
-    assert rows_of(panel({"m": 0.95}, 3))[ASSESSORS].word == "DIFFERENT"
+    assert rows_of(panel({"m": 0.2}, 3))[ASSESSORS].facts["equivalence"] == "EQUIVALENT"
+    assert rows_of(panel({"m": 0.95}, 3))[ASSESSORS].facts["equivalence"] == "DIFFERENT"
 
 
 def test_one_assessor_has_nobody_to_agree_with() -> None:
@@ -103,7 +103,7 @@ def test_one_assessor_has_nobody_to_agree_with() -> None:
 
 def test_it_stands_in_table_report_and_summary() -> None:
     found = calibrate([panel({"m": 0.2, "poor": 0.9}, 2)], OPTIONS)
-    lines = FINDINGS["equivalence"].tsv(found.equivalence).splitlines()
+    lines = FINDINGS["equivalence"].tsv(found.findings["equivalence"]).splitlines()
     assert [line.split("\t")[3:5] for line in lines[1:]] == [["m", "poor"], ["m", "assessors"]]
     markdown = calibration_markdown(found)
     assert "### Is it as good as another judge, or as an assessor?" in markdown

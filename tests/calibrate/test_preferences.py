@@ -74,7 +74,7 @@ def test_a_judge_of_pairs_is_compared_by_its_verdicts_in_both_orders(tmp_path: P
     row = next(row for row in found.calibration.agreement if not row.baseline)
     # 6 pairs a topic, 3 of the ninth. In topic 3 all flip, in topic 4 the 3 with a are unreadable in an order or both.
     assert (row.gold, row.n, row.without_grade) == (51, 42, {"flipped": 6, "unreadable": 3})
-    (said,) = found.calibration.preferences
+    (said,) = found.calibration.findings["preferences"]
     of = {name: (estimate.value, estimate.n) for name, estimate in said.statistics.items()}
     # People tie a and b in each topic. The judge is wrong in topic 1, and ties all of topic 2.
     assert of["accuracy"] == (pytest.approx(25 / 30), 30)
@@ -87,7 +87,7 @@ def test_a_judge_of_pairs_is_compared_by_its_verdicts_in_both_orders(tmp_path: P
     chance = (2 * 17.5 * 18 + (2 * 17.5 * 6 + 7 * 2 * 18) / 4) / 42
     assert row.statistics["wkappa"].value == pytest.approx(1 - (5 + 11 / 4) / chance)
     # b wins 3.5 + 15 of 22 of people's pairs, a 3.5 + 13 of 20, c 7 of 22, d none; of the judge's a wins more.
-    assert found.calibration.systems[0].statistics["tau_b"].value == pytest.approx((5 - 1) / 6)
+    assert found.calibration.findings["systems"][0].statistics["tau_b"].value == pytest.approx((5 - 1) / 6)
     assert said.statistics["first_place"].value == pytest.approx(float(re.findall(
         r"equal runs\) is ([-+.\d]+)", read_judged(out).tables.advantages["preference"])[0]), abs=0.005)  # fmt: skip
     assert "flipped [95 %]" in (tmp_path / "cal" / "calibration.md").read_text()
@@ -109,9 +109,12 @@ def test_a_pair_in_another_order_is_the_same_pair(tmp_path: Path) -> None:
     for one, other, third in zip(found.agreement, twice.agreement, mirrored.agreement, strict=True):
         assert (one.name, one.n, one.coverage, one.statistics) == (other.name, 51, 1, third.statistics)
     # In their 9 pairs, ties to people, the judge gives a one grade more and b one less.
-    assert [(of.family, of.runs, of.mean) for of in found.families] == [("mine", 2, 0)]
-    assert (found.systems, found.families) == (mirrored.systems, mirrored.families)
-    accuracies = [each.preferences[0].statistics["accuracy"] for each in (found, twice)]
+    assert [(of.facts["family"], of.facts["runs"], of.facts["mean"]) for of in found.findings["families"]] == [
+        ("mine", 2, 0)
+    ]
+    assert found.findings["systems"] == mirrored.findings["systems"]
+    assert found.findings["families"] == mirrored.findings["families"]
+    accuracies = [each.findings["preferences"][0].statistics["accuracy"] for each in (found, twice)]
     assert accuracies[0] == accuracies[1] and accuracies[0].value == 1
     # Who takes the same one in both orders said one thing; who takes the first in both, that none is better.
     first = rows[0]
@@ -315,6 +318,6 @@ def test_the_published_pairs_of_cragc(shared: Path, tmp_path: Path) -> None:
         people_said |= {gold[f"{a}|{b}"].grade} if f"{a}|{b}" in gold else set()
         if a < b and {said, verdicts[b, a]} == {"a", "b"} and len(people_said) == 1:
             held.append(people_said == {2 if said == "a" else 0})
-    accuracy = found.preferences[0].statistics["accuracy"]
+    accuracy = found.findings["preferences"][0].statistics["accuracy"]
     assert (accuracy.n, accuracy.value) == (len(held), pytest.approx(sum(held) / len(held)))
     assert (len(held), round(sum(held) / len(held), 3)) == (139, 0.604)

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from judge.ask.results import Label
 from judge.calibrate import CalibrationOptions, calibrate
-from judge.calibrate.findings import Calibration, ProbabilityRow
+from judge.calibrate.diagnostics import FINDINGS
+from judge.calibrate.findings import Calibration, FindingRow
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.pages import calibration_markdown
-from judge.calibrate.report.sections import FINDINGS
 from judge.records import Level, Scale
 from judge.stats.discrimination import PROBABILITY, Forecasts, brier, calibration_error, calibration_error_by_chance
 from judge.stats.resampling import jackknife_interval
@@ -29,9 +29,9 @@ def panel(probabilities: list[dict[str, float] | None], scale: Scale = SCALE, *,
     return panel_of(gold_rows(WORLD), (labels("m", said), scale), binary=binary)
 
 
-def found(of: Panel) -> tuple[Calibration, ProbabilityRow]:
+def found(of: Panel) -> tuple[Calibration, FindingRow]:
     calibration = calibrate([of], OPTIONS)
-    (row,) = calibration.probabilities
+    (row,) = calibration.findings["probabilities"]
     return calibration, row
 
 
@@ -46,7 +46,7 @@ def test_the_scores_are_of_the_probabilities_with_intervals_over_topics() -> Non
     assert row.statistics["ece"].value == pytest.approx(abs(right / 32 - 0.7), abs=1e-12)
     assert row.statistics["overconfidence"].value == pytest.approx(0.7 - right / 32, abs=1e-12)
     share = np.bincount([one.gold for one in WORLD], minlength=4) / 32
-    assert row.brier_of_shares == pytest.approx(1 - float(share @ share), abs=1e-12)
+    assert row.facts["brier_of_shares"] == pytest.approx(1 - float(share @ share), abs=1e-12)
     (column,) = of.columns
     everything = Forecasts(column.probabilities, column.codes, of.human)
     expected = jackknife_interval(lambda kept: brier(everything.within(kept)), of.topic, bounds=(0, 2))
@@ -96,7 +96,7 @@ def test_where_grades_count_as_positive_or_not_so_do_their_probabilities() -> No
 @pytest.mark.parametrize("missing", [1, 32])
 def test_without_the_probabilities_of_every_grade_there_is_no_row(missing: int) -> None:
     of = panel([None if place < missing else P[one.deserved] for place, one in enumerate(WORLD)])
-    assert calibrate([of], OPTIONS).probabilities == ()
+    assert calibrate([of], OPTIONS).findings["probabilities"] == ()
 
 
 def test_unequal_weights_are_said_not_to_count() -> None:
@@ -110,7 +110,7 @@ def test_unequal_weights_are_said_not_to_count() -> None:
 
 def test_they_stand_in_table_and_report() -> None:
     calibration, row = found(panel([P[one.deserved] for one in WORLD]))
-    head, line = FINDINGS["probabilities"].tsv(calibration.probabilities).splitlines()
+    head, line = FINDINGS["probabilities"].tsv(calibration.findings["probabilities"]).splitlines()
     cells = dict(zip(head.split("\t"), line.split("\t"), strict=True))
     ends = [column for name in PROBABILITY for column in (name, f"{name}_lo", f"{name}_hi")]
     assert [*cells] == ["judge", "prompt", "criterion", "split", *ends, "brier_of_shares", "n", "topics", "note"]

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judge.calibrate import findings
-from judge.calibrate.report.folder import STATISTICS, agreement_tsv, alternative_tsv, confusion_tsv, diagnostics_tsv
+from judge.calibrate.diagnostics import FINDINGS
+from judge.calibrate.report.folder import STATISTICS, agreement_tsv, confusion_tsv, finding_files
 from judge.calibrate.report.pages import calibration_markdown
-from judge.calibrate.report.sections import FINDINGS
+from judge.calibrate.report.sections import COMPARISONS
 from judge.io.text import markdown_cell, unescape
 from judge.records import Estimate
-from judge.stats.ranking import Halves
 from judge.stats.tables import MarginalTest
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
 
@@ -105,13 +105,18 @@ def test_confusion_lists_every_pair_of_grades() -> None:
     )
 
 
+def said(prompt: str | None, split: str, facts: object, statistics: object = {}) -> findings.FindingRow:
+    return findings.FindingRow(judge="j", prompt=prompt, criterion="g", split=split, facts=facts,
+                               statistics=statistics)  # type: ignore[arg-type]  # fmt: skip
+
+
 def test_comparisons() -> None:
     about = {"criterion": "g", "statistic": "wkappa"}
     rows = [
         findings.ComparisonRow("a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, split="test", **about),
         findings.ComparisonRow("a", "c", estimate(None), None, None, None, False, split="dev", **about),
     ]
-    assert FINDINGS["comparisons"].tsv(rows) == (
+    assert COMPARISONS.tsv(rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
         "topics\tnote\n"
         "g\ttest\twkappa\ta\tb\t0.050000\t0.030000\t0.070000\t0.010000\t0.030000\t0.020000\ttrue\t150\t25\t\n"
@@ -121,8 +126,8 @@ def test_comparisons() -> None:
 
 def test_calibration_map() -> None:
     rows = [
-        findings.CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
-        findings.CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
+        said("g/v", "dev", {"grade": 0, "n": 12, "mean": 0.25, "shrunken": 0.3, "weight": 2.0}),
+        said(None, "all", {"grade": 1, "n": 0, "mean": None, "shrunken": 1.0, "weight": 2.0}),
     ]
     assert FINDINGS["calibration_map"].tsv(rows) == (
         "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
@@ -133,8 +138,9 @@ def test_calibration_map() -> None:
 
 def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
-    known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
-    rows = [findings.SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)]
+    known = {"half_human": 0.75, "half_judge": 0.5, "halves": None}
+    unknown = {"half_human": None, "half_judge": None, "halves": "fewer than 5 topics"}
+    rows = [said("g/v", "test", {"runs": 12, **halves}, found) for halves in (known, unknown)]
     line, other = cells(FINDINGS["systems"].tsv(rows))
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
@@ -147,12 +153,13 @@ def test_systems() -> None:
 
 
 def test_the_alternative_test_never_leaves_a_number_behind() -> None:
-    tests = {"a": 0.01, "b": 0.2}, {"a": True, "b": False}, {"a": 9, "b": 8}
+    numbers = {"epsilon": 0.2, "omega": 0.5, "rho": 0.6}
     rows = [
-        findings.AlternativeRow("j", None, "g", "dev", 0.2, 0.5, 0.6, *tests),
-        findings.AlternativeRow("k", None, "g", "all", 0.2, None, None, {}, {}, {}, "two assessors are needed"),
+        said(None, "dev", {**numbers, "assessor": "a", "n": 9, "p": 0.01, "rejected": True}),
+        said(None, "dev", {**numbers, "assessor": "b", "n": 8, "p": 0.2, "rejected": False}),
+        replace(said(None, "all", {"epsilon": 0.2, "reason": "two assessors are needed"}), judge="k"),
     ]
-    assert alternative_tsv(rows) == (
+    assert FINDINGS["alternative"].tsv(rows) == (
         "judge\tprompt\tcriterion\tsplit\tepsilon\tomega\trho\tassessor\tn\tp\trejected\tnote\n"
         "j\t\tg\tdev\t0.200000\t0.500000\t0.600000\ta\t9\t0.010000\ttrue\t\n"
         "j\t\tg\tdev\t0.200000\t0.500000\t0.600000\tb\t8\t0.200000\tfalse\t\n"
@@ -161,9 +168,11 @@ def test_the_alternative_test_never_leaves_a_number_behind() -> None:
 
 
 def test_diagnostics() -> None:
-    slopes = [findings.Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
-    families = [findings.FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
-    assert diagnostics_tsv(slopes, families) == (
+    slope = said(None, "dev", {"what": "log2_words"}, {"estimate": estimate(0.1, 0.05)})
+    of_family = {"what": "family", "family": "qwen", "is_self": True, "runs": 4, "mean": 0.5}
+    family = said(None, "dev", of_family, {"estimate": estimate(0.3, 0)})
+    found = replace(NOTHING, findings={"slopes": (slope,), "families": (family,)})
+    assert finding_files(found)["diagnostics.tsv"] == (
         "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
         "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
         "j\tg\tdev\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"
@@ -234,7 +243,8 @@ def test_selection_confusion_and_the_rest() -> None:
     )
     assert "| 2 | 0 | 5 | 45 | 50 | 0.90 |" in chapter(text, "Grades of local/qwen graded")
     assert "chi² 7.60, 3 df, p 0.0550" in chapter(text, "Grades of local/qwen graded")
-    assert "| local/qwen graded | 0.15 | 0.50 | 0.62 | ann 0.0100 (50; yes), bob 0.2000 (49; no) |" in text
+    assert "| local/qwen graded | 0.15 | 0.50 | 0.62 | ann | 50 | 0.0100 | yes |" in text
+    assert "| local/qwen graded | 0.15 | 0.50 | 0.62 | bob | 49 | 0.2000 | no |" in text
     assert "| local/qwen graded | test | 12 | 0.80 [0.70, 0.90] | - |" in text
     assert "between the assessors themselves wkappa is 0.680 [0.610, 0.750]" in text
     assert "constant reaches wkappa 0.000 [-0.100, 0.100]" in text
@@ -255,11 +265,8 @@ def test_headings_say_on_which_grades() -> None:
         "### Does it rank the runs as the assessors do?",
     ]
     found = calibration()
-    undivided = {
-        name: tuple(replace(row, split="all") for row in getattr(found, name))
-        for name in ("calibration_map", "slopes", "families", "alternative")
-    }
-    text = calibration_markdown(replace(found, **undivided))
+    undivided = {name: tuple(replace(row, split="all") for row in rows) for name, rows in found.findings.items()}
+    text = calibration_markdown(replace(found, findings=undivided))
     assert "worth, on all grades\n" in text
     assert "assessors, on all grades\n" in text
     assert "assessor? On all grades\n" in text

@@ -95,10 +95,10 @@ def test_the_judge_chosen_on_dev_is_the_only_one_reported_on_test() -> None:
     test = next(one for one in found.agreement if (one.judge, one.split) == ("good", "test"))
     assert choice.test == test.statistics["wkappa"] == verdict.estimate
     assert choice.value.value - choice.test.value == pytest.approx(choice.optimism)
-    assert {one.split for one in (*found.comparisons, *found.systems)} == {"dev"}
+    assert {one.split for one in (*found.comparisons, *found.findings["systems"])} == {"dev"}
     # Nothing else was computed from test grades of the others.
-    assert {one.n for one in found.calibration_map if one.judge == "bad"} != {0}
-    assert sum(one.n for one in found.calibration_map if one.judge == "bad") == 60
+    assert {one.facts["n"] for one in found.findings["calibration_map"] if one.judge == "bad"} != {0}
+    assert sum(one.facts["n"] for one in found.findings["calibration_map"] if one.judge == "bad") == 60
 
 
 def test_the_constant_on_test_is_the_commonest_grade_of_dev() -> None:

@@ -750,7 +750,9 @@ def test_families_by_run_or_judge(tmp_path: Path) -> None:
 def test_families_reach_the_diagnostics(tmp_path: Path, gold: Path, judgments: Path) -> None:
     path = put(tmp_path / "families.tsv", "ape\tgpt\nbee\tgpt\nserver/good\tgpt\n")
     found = tried(gold=[gold], judgments=[judgments], families=path).calibration
-    assert [(one.judge, one.family, one.runs, one.is_self) for one in found.families] == [
+    assert [
+        (row.name, row.facts["family"], row.facts["runs"], row.facts["is_self"]) for row in found.findings["families"]
+    ] == [
         ("server/bad graded", "gpt", 2, False), ("server/good graded", "gpt", 2, True),
         ("baseline/overlap graded", "gpt", 2, False),
     ]  # fmt: skip

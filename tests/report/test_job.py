@@ -355,7 +355,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
     (broken / "calibration.json").write_text("{", encoding="utf-8")
     other = Path(shutil.copytree(made / "cal", tmp_path / "other"))
     findings = json.loads((other / "calibration.json").read_bytes())
-    put(other / "calibration.json", json.dumps({**findings, "schema": 1, "slopes": None}))
+    put(other / "calibration.json", json.dumps({**findings, "schema": 1, "findings": None}))
     out = made / "out"
     refused: list[tuple[ReportPlan, str]] = [
         (ReportPlan(folders=unfinished, out=tmp_path / "r"), "the run is not finished"),

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, FamilyContrast, Slope, TrustVerdict
+from judge.calibrate.diagnostics import FINDINGS
+from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
 from judge.calibrate.report.lookup import best_first, merged
 from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
-from judge.calibrate.report.sections import FAMILIES, FINDINGS, JUDGE, SLOPES, ends
+from judge.calibrate.report.sections import COMPARISONS, JUDGE, ends
 from judge.io.files import json_bytes
 from judge.io.ids import Cluster, groups_of
 from judge.io.installed import has_extra
@@ -110,34 +111,33 @@ def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
     return tsv((*JUDGE.file, "human", "judge_grade", "count", "row_share"), lines)
 
 
-def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
-    """A row for each judge and assessor, all with the judge's epsilon, omega and rho; no assessor without a result."""
-    lines: list[tuple[object, ...]] = []
-    for row in rows:
-        about = (row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho)
-        for assessor in row.p_values or [""]:
-            p = row.p_values.get(assessor)
-            lines.append((*about, assessor, row.n.get(assessor), p, row.rejected.get(assessor), row.reason))
-    return tsv((*JUDGE.file, "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"), lines)
+def finding_files(calibration: Calibration) -> dict[str, str]:
+    """The tables of the findings by file."""
+    tables: dict[str, str] = {}
+    for name, table in FINDINGS.items():
+        text = table.tsv(calibration.findings.get(name, ()))
+        if not table.over_items:
+            text = clustered(text, _cluster(calibration))
+        if table.file in tables:
+            text = tables[table.file] + text.partition("\n")[2]
+        if table.file:
+            tables[table.file] = text
+    return tables
 
 
-def diagnostics_tsv(slopes: Iterable[Slope], families: Iterable[FamilyContrast]) -> str:
-    """A row for each slope and each family: what judge minus assessor depends on."""
-    return SLOPES.tsv(slopes) + FAMILIES.tsv(families).partition("\n")[2]
+def _cluster(calibration: Calibration) -> Cluster:
+    return "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
 
 
 def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     """The content of every file by its name; an empty table is left out, and so are pictures without matplotlib."""
+    cluster = _cluster(calibration)
     tables = {
-        "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
+        "agreement.tsv": clustered(agreement_tsv(calibration.agreement, calibration.verdicts), cluster),
         "confusion.tsv": confusion_tsv(calibration.agreement),
-        **{f"{name}.tsv": table.tsv(getattr(calibration, name)) for name, table in FINDINGS.items()},
-        "diagnostics.tsv": diagnostics_tsv(calibration.slopes, calibration.families),
+        "comparisons.tsv": clustered(COMPARISONS.tsv(calibration.comparisons), cluster),
+        **finding_files(calibration),
     }
-    cluster: Cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
-    tables = {name: clustered(text, cluster) for name, text in tables.items()}
-    # These tests are over items, whatever the intervals of the other tables are over.
-    tables["alternative.tsv"] = alternative_tsv(calibration.alternative)
     tables["calibration.md"] = calibration_markdown(calibration)
     files = {name: text.encode() for name, text in tables.items() if text.count("\n") > 1}
     builtins = msgspec.to_builtins(calibration)

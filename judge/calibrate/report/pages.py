@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from judge.calibrate.diagnostics import FINDINGS
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, TrustVerdict
-from judge.calibrate.report import sections
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     ON_TERMINAL,
@@ -26,6 +26,7 @@ from judge.calibrate.report.lookup import (
     selection_of,
     split_of,
 )
+from judge.calibrate.report.sections import COMPARISONS
 from judge.calibrate.selection import turned
 from judge.io.layout import table_lines
 from judge.io.table import Cell, Column, Mark, Plot, Table, as_column
@@ -51,7 +52,8 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     row = row_of(rows, chosen, split)
     for part in SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
-    yield from sections.PREFERENCES.findings(calibration, criterion)
+    judge = row.name if row else None
+    yield from _found(calibration, criterion, "agreement", judge)
     yield from _given([row for row in rows if row.split == split])
     for sentence in _beside([row for row in rows if row.split == split], row):
         yield Finding("", (sentence,))
@@ -61,15 +63,24 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         looks = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
         yield Finding("", (looks,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
-    yield from sections.EQUIVALENCE.findings(calibration, criterion)
+    yield from _found(calibration, criterion, "selection", judge)
     if row:
         yield from confusion(row)
-        yield from worth(calibration, row)
-    yield from sections.FORECASTS.findings(calibration, criterion)
-    if row:
-        yield from diagnostics(calibration, row)
-    yield from sections.ALTERNATIVE.findings(calibration, criterion)
-    yield from sections.SYSTEMS.findings(calibration, criterion)
+    yield from _found(calibration, criterion, "confusion", judge)
+
+
+def _found(calibration: Calibration, criterion: str, after: str, judge: str | None) -> Iterator[Finding]:
+    """The findings that follow a part of the chapter; those of one title are shown as one."""
+    parts: dict[str, tuple[str | Table[Any], ...]] = {}
+    for name, table in FINDINGS.items():
+        rows = of(calibration.findings.get(name, ()), criterion)
+        if table.of_chosen:
+            rows = [row for row in rows if row.name == judge]
+        if rows and table.after == after:
+            finding = table.finding(rows)
+            parts[finding.title] = (*parts.get(finding.title, ()), *finding.parts)
+    for title, shown in parts.items():
+        yield Finding(title, shown)
 
 
 def verdict_text(verdict: TrustVerdict) -> str:
@@ -261,7 +272,6 @@ def selected(selection: Choice) -> str:
 
 def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[Finding]:
     """The chosen candidate against every other one, as chosen minus other."""
-    table = sections.COMPARISONS
     for split in SPLITS:
         pairs = [row for row in rows if row.split == split]
         beside = []
@@ -271,7 +281,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
             elif row.b == chosen:
                 beside.append(replace(row, a=row.b, b=row.a, difference=turned(row.difference)))
         if pairs:
-            yield Finding(table.title(pairs), (table.text(pairs), table.table(beside)))
+            yield COMPARISONS.finding(pairs, beside)
 
 
 def confusion(row: AgreementRow) -> Iterator[Finding]:
@@ -304,26 +314,6 @@ def _marginal(test: MarginalTest) -> str:
     if test.chi2 is None:
         return printable(test.reason or "-")
     return f"chi² {number(test.chi2, 2)}, {test.df} df, p {p_value(test.p)}"
-
-
-def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
-    """What moves judge minus assessor, for the chosen judge."""
-    slopes = [slope for slope in of(calibration.slopes, chosen.criterion) if slope.judge == chosen.name]
-    families = [family for family in of(calibration.families, chosen.criterion) if family.judge == chosen.name]
-    if slopes and families:
-        yield Finding(sections.SLOPES.title(slopes), (sections.SLOPES.table(slopes), sections.FAMILIES.table(families)))
-    elif slopes:
-        yield Finding(sections.SLOPES.title(slopes), (sections.SLOPES.table(slopes),))
-    elif families:
-        yield Finding(sections.FAMILIES.title(families), (sections.FAMILIES.table(families),))
-
-
-def worth(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
-    """The mean grade of the assessors where the chosen judge gives each grade."""
-    table = sections.CALIBRATION_MAP
-    cells = [cell for cell in of(calibration.calibration_map, chosen.criterion) if cell.name == chosen.name]
-    if cells:
-        yield Finding(table.title(cells), (table.table(cells), table.text(cells)))
 
 
 ROWS = 12
@@ -384,8 +374,10 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (" ".join(filter(None, (ceiling(row), ties(row) if row and row.tied else ""))),))
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
-    for section in (sections.PREFERENCES, sections.EQUIVALENCE):
-        yield from section.findings(calibration, criterion)
+    for name, table in FINDINGS.items():
+        findings = of(calibration.findings.get(name, ()), criterion)
+        if table.on_terminal and findings:
+            yield table.finding(findings)
 
 
 def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRow]:

@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.opening import OVERLAP
 from judge.ask.results import Label, Labels, on_scale
 from judge.calibrate import CalibrationOptions, calibrate
-from judge.calibrate.findings import AgreementRow, ComparisonRow, SystemAgreement
+from judge.calibrate.findings import AgreementRow, ComparisonRow, FindingRow
 from judge.calibrate.intake import same_grades
 from judge.calibrate.panel import NOT_JUDGED, Panel, make_panel
 from judge.errors import InputError
@@ -73,7 +73,7 @@ class DatasetCard(Record, frozen=True):
     """The judge first, then the constant, and word overlap where it can grade the items and is not the judge."""
     comparisons: tuple[ComparisonRow, ...]
     """The judge and word overlap on the same items."""
-    systems: tuple[SystemAgreement, ...]
+    systems: tuple[FindingRow, ...]
     """The ranking of runs by the judge, and by word overlap; none of a dataset that names no runs."""
 
     @property
@@ -263,7 +263,7 @@ def dataset_card(answers: Answers, seed: int) -> tuple[DatasetCard, tuple[str, .
         prompt_digest=answers.judge.labels.prompt_digest,
         agreement=_rounded(calibration.agreement, tuple[AgreementRow, ...]),
         comparisons=_rounded(calibration.comparisons, tuple[ComparisonRow, ...]),
-        systems=_rounded(calibration.systems, tuple[SystemAgreement, ...]),
+        systems=_rounded(calibration.findings["systems"], tuple[FindingRow, ...]),
     )
     notes = [f"{dataset.name}: {warning}" for warning in calibration.warnings]
     if len(drawn.every) < dataset.size:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import judge.extra.bench.card as bench_card
 from judge.ask.opening import OVERLAP
-from judge.calibrate.findings import AgreementRow, SystemAgreement
+from judge.calibrate.findings import AgreementRow, FindingRow
 from judge.calibrate.panel import CONSTANT
 from judge.calibrate.selection import turned
 from judge.errors import InputError, UsageError
@@ -134,7 +134,7 @@ def _without(dataset: bench_card.DatasetCard) -> str | None:
     return ", ".join(f"{number} {reason}" for reason, number in dataset.judge.without_grade.items()) or None
 
 
-def _of_runs(name: str) -> Callable[[tuple[bench_card.DatasetCard, SystemAgreement]], Estimate | None]:
+def _of_runs(name: str) -> Callable[[tuple[bench_card.DatasetCard, FindingRow]], Estimate | None]:
     return lambda row: row[1].statistics.get(name)
 
 
@@ -156,10 +156,10 @@ AGREES: RecordColumns = {
 RUNS: RecordColumns = {
     "dataset": lambda row: row[0].name,
     "judge": lambda row: row[1].judge,
-    "runs": lambda row: row[1].runs,
+    "runs": lambda row: row[1].facts["runs"],
     **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
-    "people half to half": lambda row: row[1].halves.human,
-    "judge half to half": lambda row: row[1].halves.judge,
+    "people half to half": lambda row: row[1].facts["half_human"],
+    "judge half to half": lambda row: row[1].facts["half_judge"],
 }
 DATA: RecordColumns = {
     **fields("dataset=name criterion=judge.criterion prompt=judge.prompt"),

@@ -248,9 +248,9 @@ def test_runs_are_ordered_by_their_mean_grades(known: Known, tmp_path: Path) -> 
             of_runs.setdefault(row["item_id"][3:7], []).append(row)
     means = [[sum(row[side] for row in of) / len(of) for of in of_runs.values()] for side in ("gold", "grade")]
     judge, overlap = card.datasets[0].systems
-    assert (judge.judge, overlap.judge, judge.runs) == ("server/ruled", "baseline/overlap", 6)
+    assert (judge.judge, overlap.judge, judge.facts["runs"]) == ("server/ruled", "baseline/overlap", 6)
     assert judge.statistics["tau_b"].value == pytest.approx(kendalltau(*means).statistic)
-    assert None not in (judge.halves.human, judge.halves.judge)
+    assert None not in (judge.facts["half_human"], judge.facts["half_judge"])
     assert overlap.statistics["tau_b"].reason == "one side ranks all runs the same"
     page = card_page(card)
     assert "## Runs" in page and "published for tiny: Same .5 (A 2026)." in page
@@ -472,8 +472,8 @@ def test_word_overlap_orders_the_runs_of_rag_2024_as_well_as_other_topics_do(sha
     found = []
     for each in cards:
         (row,) = each.systems
-        values = row.statistics["tau_b"].value, row.halves.human, row.halves.judge
-        found.append([row.runs, *(round(value or 0, 2) for value in values)])
+        values = row.statistics["tau_b"].value, row.facts["half_human"], row.facts["half_judge"]
+        found.append([row.facts["runs"], *(round(value or 0, 2) for value in values)])
     assert found == [[40, 0.62, 0.50, 0.46], [44, 0.77, 0.52, 0.53]]
     shown = ("percent", "kappa", "wkappa", "auc")
     same = [[round(each.judge.statistics[name].value or 0, 3) for name in shown] for each in cards]
