@@ -180,8 +180,9 @@ def _contradictions(calibration: Calibration) -> Iterator[str]:
             yield f"$.agreement: no statistic {shown(row.primary)}"
         if [len(counts) for counts in row.confusion] != [len(row.grades)] * len(row.grades):
             yield f"$.agreement: the table of grades of {shown(row.judge)} is not square"
-    for place, found in (("verdicts", calibration.verdicts), ("comparisons", calibration.comparisons)):
-        if unknown := sorted({one.statistic for one in found} - STATISTICS.keys()):
+    for place in ("verdicts", "comparisons", "selections"):
+        named = {row.statistic for row in getattr(calibration, place)}
+        if unknown := sorted(named - STATISTICS.keys()):
             yield f"$.{place}: no statistic {shown(unknown[0])}"
 
 

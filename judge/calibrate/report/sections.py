@@ -8,6 +8,7 @@ from judge.calibrate.panel import Case
 from judge.calibrate.report.lookup import Finding, grades_of, heading, over, separable
 from judge.io.table import Column, RecordColumns, Table, fields, records_tsv
 from judge.io.text import count
+from judge.records import Estimate
 
 CellOf = Callable[[Any], object]
 NOTE = Column("note", empty="")
@@ -113,8 +114,12 @@ def basis_of(field: str) -> FindingColumn:
 
 def over_of(field: str) -> FindingColumn:
     """The same for people."""
-    estimate: Callable[[Any], Any] = path(field)
-    return shown("n/topics", lambda row: over(estimate(row)))
+
+    def cell(row: object) -> str | None:
+        estimate = path(field)(row)
+        return over(estimate) if isinstance(estimate, Estimate) else None
+
+    return shown("n/topics", cell)
 
 
 JUDGE = filed("judge prompt criterion split")
