@@ -97,8 +97,9 @@ class Passage(Record, frozen=True, gc=False):
 
     passage_id: str
     text: str
-    source: Literal["run", "verified", "collection"]
-    """run: from a run. verified: from a run, with the MD5 that the collection has. collection: from the collection."""
+    source: Literal["run", "table", "verified", "collection"]
+    """run: from a run. table: from a table of answers, whose passages are the evidence. verified: from a run, with the
+    MD5 that the collection has. collection: from the collection."""
 
 
 class Level(Record, frozen=True):

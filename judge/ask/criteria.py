@@ -4,7 +4,7 @@ A criterion named without a variant means the variant `graded`, or the only vari
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from judge.ask.prompt import OF_NUGGETS, only_asked_by
@@ -18,6 +18,37 @@ from judge.records import Criterion
 
 DEFAULT = "graded"
 """The variant that a criterion's name alone means."""
+ALIASES: Mapping[str, str] = {
+    "faithfulness": "groundedness",
+    "hallucination": "groundedness",
+    "answer_relevancy": "relevance",
+    "answer_relevance": "relevance",
+    "helpfulness": "usefulness",
+    "answer_correctness": "correctness",
+    "factual_correctness": "correctness",
+}
+"""What other tools call a criterion, in small letters with `_` between words, to its name here."""
+
+
+def own_name(name: str) -> str:
+    """The name of a criterion here for what other tools call it; any other name as it is.
+
+    >>> own_name("Answer relevancy"), own_name("groundedness")
+    ('relevance', 'groundedness')
+    """
+    return ALIASES.get(name.strip().lower().replace(" ", "_").replace("-", "_"), name)
+
+
+def alias_notes(names: Iterable[str]) -> tuple[str, ...]:
+    """What is judged for the names of other tools, a sentence each."""
+    notes = []
+    for name in dict.fromkeys(names):
+        own = own_name(name)
+        if own == name:
+            continue
+        inverse = ": the opposite, so a high grade means no hallucination" if name.lower() == "hallucination" else ""
+        notes.append(f"{name} is called {own} here{inverse}")
+    return tuple(notes)
 
 
 def load_criterion(path: StrPath) -> Criterion:
@@ -62,7 +93,7 @@ def choose_prompts(
         if criterion.name in OF_NUGGETS:
             raise UsageError(only_asked_by(criterion))
         chosen.setdefault(criterion.name, []).append(criterion)
-    for name in names or (() if chosen else default):
+    for name in map(own_name, names or (() if chosen else default)):
         if name not in chosen:
             chosen[name] = [find_criterion((instead or {}).get(name, name))]
     return {name: chosen[name] for name in sorted(chosen)}

@@ -13,6 +13,7 @@ from judge.ask.results import StoredResults
 from judge.errors import MissingKeyError, UsageError
 from judge.io.files import StrPath
 from judge.io.ids import natural_key
+from judge.io.text import count, shown
 from judge.judges import backends
 from judge.judges.backends import backend_facts, open_model, options_beside
 from judge.judges.credentials import scrub, without_credentials
@@ -156,6 +157,26 @@ def check_turns(
         raise UsageError(f"{names}: shown with the conversation, so a topics file is needed (--topics)")
     if names and unknown:
         raise UsageError(f"{topics}: lacks turns that {names} shows: {', '.join(unknown[:5])}")
+
+
+def check_references(
+    criteria: Sequence[Criterion], turn_ids: Collection[str], turns: Mapping[str, Turn], column: str | None
+) -> None:
+    """Refuse prompts that show reference answers where one of the turns has none, as a UsageError.
+
+    `column`: where a table has them; None where topics do.
+    """
+    names = ", ".join(criterion.prompt_id for criterion in criteria if "reference" in criterion.inputs)
+    lacking: list[str] = []
+    if names:
+        lacking = sorted((turn_id for turn_id in turn_ids if not turns[turn_id].references), key=natural_key)
+    if lacking:
+        where = "the topics" if column is None else f"the column {shown(column)}"
+        raise UsageError(
+            f"{names}: shows a reference answer, and {where} {'has' if column else 'have'} none for "
+            f"{count(len(lacking), 'turn')} of {len(turn_ids)} ({', '.join(lacking[:5])}); "
+            "--turns FILE judges the others"
+        )
 
 
 def ask_free(name: str, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, Turn] | None = None) -> StoredResults:

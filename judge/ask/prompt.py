@@ -38,7 +38,7 @@ OF_NUGGETS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """The criteria about nuggets: the inputs that all their prompts have, and no others; and the command that asks them."""
 
-ASIDE = ("nugget", "known", "candidates")
+ASIDE = ("nugget", "known", "candidates", "reference")
 """The inputs that are about one question and not about the response."""
 
 DIALOGUE = "dialogue"
@@ -155,6 +155,11 @@ def _passages(material: Material) -> str:
     return "\n".join(_fence("passage", text, number) for number, text in numbered) or _fence("passages", _NONE)
 
 
+def _references(material: Material) -> str:
+    numbered = enumerate(material.turn.references, 1)
+    return "\n".join(_fence("reference", text, number) for number, text in numbered) or _fence("reference", _NONE)
+
+
 def _context(material: Material) -> str:
     exchanges = material.turn.context
     return _lines(f"User: {one_line(said.utterance)}\nSystem: {one_line(said.response)}" for said in exchanges)
@@ -174,7 +179,7 @@ def _dialogue(material: Material) -> str:
     )
 
 
-_FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", DIALOGUE})
+_FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", "reference", DIALOGUE})
 
 BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "response": lambda shown: _fence("response", shown.task.response.text),
@@ -183,6 +188,7 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "ptkb": lambda shown: _fence("ptkb", _lines(f"- {one_line(fact.text)}" for fact in shown.turn.ptkb)),
     "utterance": lambda shown: _fence("utterance", shown.turn.utterance),
     "resolved_utterance": lambda shown: _fence("resolved_utterance", shown.turn.resolved_utterance or _NONE),
+    "reference": _references,
     "sentences": lambda shown: _fence("sentences", _numbered(shown.sentences)),
     "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else one_line(shown.task.nugget)),
     "source": lambda shown: _fence("source", shown.task.response.text),

@@ -150,12 +150,14 @@ def _declare(container: argparse._ActionsContainer, entry: _Field) -> None:
     required = entry.field.is_required()
     if option.place:
         number = ("+" if required and option.place == "only" else "*") if shape.many else None if required else "?"
-        container.add_argument(entry.name, **settings | {"action": None, "nargs": number})
+        action = container.add_argument(entry.name, **settings | {"action": None, "nargs": number})
+        vars(action)["also"] = shape.also
     if option.place != "only":
         names = [f"-{option.short}"] if option.short else []
-        container.add_argument(
+        action = container.add_argument(
             *names, f"--{option.name}", dest=entry.name, required=required and not option.place, **settings
         )
+        vars(action)["also"] = shape.also
 
 
 def _help(field: FieldInfo, option: Option, shape: Shape) -> str:

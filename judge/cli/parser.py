@@ -65,7 +65,8 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
+        also = vars(action).get("also") or (lambda _: False)
+        if action.choices is not None and value not in action.choices and not also(value):
             # It would slow down `judge --help`.
             from judge.io.plan import no_choice
 

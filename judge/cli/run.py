@@ -26,8 +26,10 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     for each response left out. `judge run` with the same options and --out continues there.
     """
     with progress("reading and checking runs") as steps:
-        pooled = pool_runs(plan, steps)
-    tables.print_problems(pooled, checked_topics=plan.topics is not None)
+        sources = plan.sources()
+        pooled = pool_runs(plan, steps, sources)
+    say_all(sources.notes)
+    tables.print_problems(pooled, checked_topics=pooled.asks)
     if plan.missing_passages == "fail":
         check_complete(pooled.pool)
     out = plan.out or plan.extend or DEFAULT_OUT
@@ -59,7 +61,8 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     """
     with progress("reading and checking runs") as steps:
         inputs = RunInputs(plan, keys=not trial.dry_run, steps=steps)
-    tables.print_problems(inputs.pooled, checked_topics=plan.topics is not None)
+    say_all(inputs.notes)
+    tables.print_problems(inputs.pooled, checked_topics=inputs.pooled.asks)
     tables.print_pooled(inputs.pooled)
     if (expectation := inputs.certified()) is not None:
         _print_matches(expectation, table=not output.as_json)

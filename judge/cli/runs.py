@@ -98,8 +98,9 @@ def convert(plan: ConversionPlan, output: JsonOutput) -> int:
         return _convert_results(plan, output)
     turns = topic_turns(plan.topics)
     with progress("converting runs") as steps:
+        files_given = [place for place in plan.runs if isinstance(place, Path)]
         converted = convert_runs(
-            plan.runs, plan.to, plan.out, turns=turns, team=plan.team, format=plan.format, steps=steps
+            files_given, plan.to, plan.out, turns=turns, team=plan.team, format=plan.format, steps=steps
         )
     counts = tally(converted.changes)
     files = count(len(converted.files), "run")

@@ -54,17 +54,18 @@ class Option(NamedTuple):
 
 
 class OneOf:
-    """The texts that a field takes."""
+    """The texts that a field takes; `also` says of a text that is not listed whether it is taken too."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], also: Callable[[str], bool] = lambda _: False) -> None:
         self.names = tuple(names)
+        self.also = also
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Refuse any other text."""
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, value: str | None) -> str | None:
-        if value is not None and value not in self.names:
+        if value is not None and value not in self.names and not self.also(value):
             raise ValueError(no_choice(value, self.names))
         return value
 
@@ -133,6 +134,8 @@ class Shape(NamedTuple):
     """The type of one value."""
     many: bool
     choices: tuple[str, ...] = ()
+    also: Callable[[str], bool] | None = None
+    """Whether a text is taken that is none of the choices."""
 
 
 _Plan = TypeVar("_Plan", bound="Options")
@@ -264,28 +267,28 @@ def option_of(name: str, field: FieldInfo) -> Option:
 
 def shape_of(field: FieldInfo) -> Shape:
     """What values a field takes, None apart."""
-    known = next((each.names for each in field.metadata if isinstance(each, OneOf)), ())
+    known = next((each for each in field.metadata if isinstance(each, OneOf)), OneOf(()))
     return _shape(field.annotation, known)
 
 
-def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
+def _shape(annotation: Any, known: OneOf) -> Shape:
     origin = get_origin(annotation)
     parts = get_args(annotation)
     if origin is Annotated:
-        inside = next((each.names for each in parts[1:] if isinstance(each, OneOf)), known)
+        inside = next((each for each in parts[1:] if isinstance(each, OneOf)), known)
         return _shape(parts[0], inside)
     if origin in (Union, types.UnionType):
         kinds = [part for part in parts if part is not types.NoneType]
         return _shape(kinds[0], known)
     if origin is tuple and parts[-1] is not ...:
-        return Shape(str, False, known)
+        return Shape(str, False, known.names, known.also)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return Shape(str, True)
     if origin is tuple:
         return _shape(parts[0], known)._replace(many=True)
     if origin is Literal:
         return Shape(str, False, tuple(map(str, parts)))
-    return Shape(annotation, False, known)
+    return Shape(annotation, False, known.names, known.also)
 
 
 def groups_of(plan: type[Options]) -> Iterator[tuple[str, dict[str, FieldInfo]]]:

@@ -65,7 +65,7 @@ def collected(problems: list[Problem], code: str, file: object) -> Iterator[None
 def read_text(path: Path, problems: list[Problem]) -> str | None:
     """A text file in UTF-8, gzipped or not, without a byte order mark; None, and a problem, if it cannot be read."""
     content = content_of(path, problems)
-    return None if content is None else _decoded(path, content, problems)
+    return None if content is None else decoded_text(path, content, problems)
 
 
 def content_of(path: Path, problems: list[Problem]) -> bytes | None:
@@ -75,7 +75,8 @@ def content_of(path: Path, problems: list[Problem]) -> bytes | None:
     return None
 
 
-def _decoded(path: Path, content: bytes, problems: list[Problem]) -> str | None:
+def decoded_text(path: Path, content: bytes, problems: list[Problem]) -> str | None:
+    """Content as text in UTF-8 without a byte order mark; None, and a problem, if it is none or empty."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,12 +113,24 @@ def read_table(
         return (), []
     if is_parquet(content):
         return _parquet_table(path, content, problems, needed)
-    text = _decoded(path, content, problems)
+    text = decoded_text(path, content, problems)
     if text is None:
         return (), []
+    return table_of_text(path, text, problems, needed=needed, quoted=quoted, only_once=only_once)
+
+
+def table_of_text(
+    path: Path,
+    text: str,
+    problems: list[Problem],
+    *,
+    needed: Sequence[str] = (),
+    quoted: bool = True,
+    only_once: Collection[str] | None = None,
+) -> tuple[tuple[str, ...], list[TableRow]]:
+    """The header and the rows of the text of a table; the arguments are those of `read_table`."""
     header: tuple[str, ...] = ()
     rows: list[TableRow] = []
-
     before = len(problems)
 
     def problem(code: str, line: int, message: str) -> None:
@@ -201,6 +214,8 @@ def _parquet_table(
 def table_records(text: str, delimiter: str, quoted: bool = True) -> Iterator[tuple[int, tuple[str, ...] | str]]:
     """The first line of every record that is not blank, and its cells; or a message why reading ends there."""
     text = without_hint(text)
+    # Passages in one cell may be longer than the module's own limit; the size of the file is bounded.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)

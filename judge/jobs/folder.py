@@ -1,7 +1,7 @@
 """The output folder of a run: the bytes of every file that a track publishes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
@@ -172,6 +172,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         *outcome.masked,
         *outcome.label_notes,
         *(f"{number} grades of {name} {_PARTLY}" for name, number in sorted(partial.items())),
+        *_about_evidence(outcome),
         *(f"{line}." for line in outcome.clustered),
     ]
     files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
@@ -187,6 +188,16 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         files[name] = qrels_text(results, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)
     return files | (outcome.rechecked.files() if outcome.rechecked else {})
+
+
+def _about_evidence(outcome: Outcome) -> Iterator[str]:
+    """What grades rest on where the passages are those of a table."""
+    shown = [criterion.name for criterion in outcome.criteria if "passages" in criterion.inputs]
+    if shown and any(passage.source == "table" for passage in outcome.pool.passages.values()):
+        yield (
+            f"{', '.join(shown)}: the passages are those that each system retrieved, as its table has them; a grade "
+            "says whether an answer follows from them, not whether they are right."
+        )
 
 
 def _on_partial_evidence(
@@ -276,6 +287,7 @@ def file_contents(unit: Unit) -> dict[str, str]:
     return {
         "leaderboard.md": f"per run and criterion: rank, mean, interval, and why {turns} have no grade",
         "leaderboard.tsv": "the same as a table",
+        "results.csv": "the rows of the table of answers, each with its grades, rationales, and why it has no grade",
         "interactive.tsv": f"interactive runs topic by topic: how many {turns}, mean, and topics never reached as "
         "the worst",
         "differences.tsv": "every two runs, and whether they can be told apart",

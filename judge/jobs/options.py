@@ -2,14 +2,19 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from judge.ask.criteria import criterion_names
+from pydantic import BeforeValidator, Field, field_validator
+
+from judge.ask.criteria import criterion_names, own_name
 from judge.io.ids import Cluster
-from judge.io.plan import OneOf, Option, Options, Positive
+from judge.io.plan import OneOf, Option, Options, Positive, pairs
+from judge.io.rows import is_frame, rows_of
 from judge.runs.formats import FORMATS
+from judge.runs.formats.table import ROLES
 from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
+from judge.runs.sources import RunSource, Sources, find_sources
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
@@ -18,19 +23,45 @@ DEFAULT_CRITERIA = ("groundedness", "naturalness")
 class RunFiles(Options, section="reading"):
     """Which runs are read, and as what."""
 
-    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
-    """Folders of run files, of any formats, .gz too, and run files."""
+    runs: Annotated[tuple[RunSource, ...], Option(metavar="PATH")]
+    """Folders of run files, of any formats, .gz too, and run files; or tables of questions and answers (CSV, TSV, JSON,
+    JSON Lines, Parquet, in Python also data frames and lists of dicts)."""
+    columns: Annotated[dict[str, str], BeforeValidator(pairs), Option("column", metavar="ROLE=COLUMN", repeat=True)] = (
+        Field(
+            default_factory=dict,
+            description=f"The column of such a table that is the {', the '.join(ROLES[:-1])} or the {ROLES[-1]}, where "
+            "its name is not a usual one; may be repeated.",
+        )
+    )
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file (iKAT 2023 to 2025, a CAsT 2022 tree, TSV of id and text, or JSON Lines of requests), or ir:NAME."""
     format: Annotated[str | None, OneOf(sorted(FORMATS))] = None
     """Read every file as this format instead of detecting it."""
 
+    @field_validator("runs", mode="before")
+    @classmethod
+    def _tables(cls, value: Any) -> Any:
+        return tables_in(value)
+
+    def sources(self) -> Sources:
+        """The files that are a run each, and the tables, which are read."""
+        return find_sources(self.runs, self.columns, self.format)
+
+
+def tables_in(value: Any) -> Any:
+    """Data frames and lists of dicts as tables of rows, one or several; everything else as it is."""
+    if is_frame(value):
+        return (rows_of(value),)
+    if isinstance(value, list | tuple):
+        return tuple(rows_of(one, f"data{number}") if is_frame(one) else one for number, one in enumerate(value, 1))
+    return value
+
 
 class NamedRuns(RunFiles, section="reading"):
     """As `RunFiles`; on the command line, runs may stand without --runs."""
 
-    runs: Annotated[tuple[Path, ...], Option(metavar="PATH", place="too")]
-    """Folders of run files, of any formats, .gz too, and run files."""
+    runs: Annotated[tuple[RunSource, ...], Option(metavar="PATH", place="too")]
+    """Folders of run files, of any formats, .gz too, and run files; or tables of questions and answers."""
 
 
 class OwnPrompts(Options):
@@ -71,7 +102,10 @@ class ResponseLimits(LengthLimit, section="reading"):
 class JudgedPrompts(Options, section="asking"):
     """What judges are asked."""
 
-    criteria: Annotated[tuple[Annotated[str, OneOf(criterion_names())], ...], Option(metavar="CRITERION")] = ()
+    criteria: Annotated[
+        tuple[Annotated[str, OneOf(criterion_names(), lambda name: own_name(name) != name)], ...],
+        Option(metavar="CRITERION"),
+    ] = ()
     """Criteria, each under its default prompt (default: groundedness naturalness, or the criteria of --prompt)."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt in place of its criterion's default, as criterion/variant or a file of your own; may be repeated."""

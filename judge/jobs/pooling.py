@@ -34,6 +34,7 @@ from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check import problem
 from judge.runs.formats import Rules, rules_of
 from judge.runs.records import Topic, Turn
+from judge.runs.sources import Sources
 from judge.runs.topics import read_topics, turns_by_id
 
 _OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "passages", "passage_hashes",
@@ -162,12 +163,16 @@ class Pooled(Record, frozen=True):
     """Which runs a rule chose and why, as a table; None without a rule."""
     configured: dict[str, Any]
     """Everything that determines the pool, for the manifest."""
+    asks: bool = False
+    """Whether topics or tables say what was asked, so that turn ids are checked."""
 
 
-def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
-    """Read, check, select, pool and screen."""
+def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = None) -> Pooled:
+    """Read, check, select, pool and screen; `sources` are the plan's, where they were read before."""
     unit = pooling.unit or "response"
-    topics = read_topics(pooling.topics) if pooling.topics is not None else None
+    of_file = None if pooling.topics is None else read_topics(pooling.topics)
+    sources = sources or pooling.sources()
+    topics = topics_of(pooling.topics, of_file, sources)
     turns = turns_by_id(topics) if topics is not None else None
     selection = _selection(pooling, turns)
     hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
@@ -177,7 +182,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         raise UsageError(f"{pooling.extend}: a pool of {previous.unit}s, to which no {unit}s are added")
     thresholds = _thresholds(pooling)
     screening = partial(_reason_against, thresholds) if pooling.screen == "exclude" else None
-    made = partial(_made, pooling, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
+    made = partial(_made, pooling, sources, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
     if pooling.draw is not None and unit != "pair":
         # Added runs are pooled on the turns that were drawn before.
         before = previous.responses if previous is not None else ()
@@ -216,11 +221,26 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         screened=screen_pool(pool, thresholds) if screened else None,
         choice=choice.table if choice else None,
         configured=configured,
+        asks=topics is not None,
     )
+
+
+def topics_of(path: Path | None, topics: Sequence[Topic] | None, sources: Sources) -> Sequence[Topic] | None:
+    """The topics of a file, or those of tables; None without either, a UsageError with both."""
+    asked = sources.tables.topics if sources.tables is not None else None
+    if path is None:
+        return asked
+    if asked is not None:
+        raise UsageError(
+            f"{path}: the table has questions, which are the topics; with --topics, give the answers' turn ids in its "
+            "column id, and no questions"
+        )
+    return topics
 
 
 def _made(
     pooling: Pooling,
+    sources: Sources,
     topics: Sequence[Topic] | None,
     selection: Selection,
     hashes: Hashes | None,
@@ -233,7 +253,7 @@ def _made(
     if pooling.select_runs in RUN_RULES and selection.relevance:
         choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, pooling.teams)
     submitted = read_runs(
-        pooling.runs,
+        sources,
         topics,
         format=pooling.format,
         selection=selection,

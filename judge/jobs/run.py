@@ -15,6 +15,7 @@ from judge.io.files import json_bytes
 from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering
 from judge.io.steps import ProgressLine, Step
+from judge.jobs.answers import RESULTS, results_csv
 from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
 from judge.jobs.manifest import MANIFEST, RECORD, looks, pool_manifest, reported
@@ -57,6 +58,9 @@ def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome
         outcome = _outcome(inputs, asking, replies)
         progress.steps(Step("writing results"))
         files |= result_files(outcome)
+        tables = pooled.submitted.tables
+        if tables is not None and outcome.pool.unit == "response":
+            files[RESULTS] = results_csv(tables.sources, outcome.results, outcome.pool, outcome.criteria)
         files[INDEX] = index_markdown(files, outcome.pool.unit)
         files[MANIFEST] = _manifest(manifest, inputs, outcome, replies)
         replace_folder(out, files, RECORD)

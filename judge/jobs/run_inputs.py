@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import judge.ask.opening as opening
 from judge.ask.asking import CallEngine, JournalPlace, Judge
-from judge.ask.criteria import choose_prompts
+from judge.ask.criteria import alias_notes, choose_prompts
 from judge.ask.options import JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, needs_turn, unit_of
 from judge.ask.records import JOURNAL, tasks
@@ -31,6 +31,9 @@ from judge.judges.model import Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
 from judge.records import Criterion
+from judge.runs.formats.table import USUAL, Role
+from judge.runs.profiles import PROFILES
+from judge.runs.sources import Sources, own_profile
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""
@@ -146,7 +149,9 @@ class RunInputs:
         earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
         self.place = JournalPlace(self.out, earlier)
         """Where the answers are kept; those of the folder that is extended are known already."""
-        prompts = _choose(plan)
+        # What the user names is checked before runs are read.
+        sources = None if plan.criteria or plan.prompts else plan.sources()
+        prompts = _choose(plan, DEFAULT_CRITERIA if sources is None else usual_criteria(plan, sources))
         shown = tuple(prompt for several in prompts.values() for prompt in several)
         unit = unit_of(shown)
         if plan.unit is not None:
@@ -156,10 +161,14 @@ class RunInputs:
             self.certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
         families = read_families(plan.families) if plan.families is not None else {}
         # Without topics only interactive runs have conversations: others are refused before a model is opened.
-        early = _pooled(plan, shown, steps) if plan.topics is None and any(map(needs_turn, shown)) else None
+        early = None
+        if plan.topics is None and any(map(needs_turn, shown)):
+            sources = sources or plan.sources()
+            early = _pooled(plan, shown, steps, sources)
         # What a journal holds is recalled without a key.
         self.judge = _open(plan, shown, keys=keys and not self.place.journals)
-        self.pooled = early or _pooled(plan, shown, steps)
+        sources = sources or plan.sources()
+        self.pooled = early or _pooled(plan, shown, steps, sources)
         if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
             check_complete(self.pooled.pool)
         self.criteria = shown
@@ -184,6 +193,8 @@ class RunInputs:
         """Everything that determines the judgments, for the manifest."""
         if self.jury is not None:
             self.configured |= self.jury.configuration()
+        self.notes = (*sources.notes, *alias_notes(plan.criteria))
+        """In words, what was taken for what."""
         self.left_out = _left_out(plan)
         """In words, what is not judged because nothing here can."""
 
@@ -217,17 +228,50 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     )
 
 
-def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
+def usual_criteria(plan: Plan, sources: Sources) -> tuple[str, ...]:
+    """What is judged where the user names no criteria: what the track of the runs asks, else the usual ones.
+
+    Answers without passages are judged for what needs none.
+    """
+    if sources.tables is not None:
+        return DEFAULT_CRITERIA if sources.tables.evidence else DEFAULT_CRITERIA[1:]
+    profile = plan.profile or next(filter(None, map(own_profile, sources.files[:1])), None)
+    named = PROFILES[profile].criteria if profile is not None else ()
+    return named or DEFAULT_CRITERIA
+
+
+def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps, sources: Sources) -> Pooled:
     """The pool of a plan, with every turn that prompts show."""
-    pooled = pool_runs(plan, steps)
+    _check_columns(criteria, sources)
+    pooled = pool_runs(plan, steps, sources)
     pool = pooled.pool
     if not pool.responses:
         why = "no response can be judged: every one was excluded"
         if plan.unit == "pair":
             why = "no pair can be judged: no turn has two unlike responses, or --draw is less than 2"
         raise InputError(why, pooled.submitted.problems)
-    opening.check_turns(criteria, {response.turn_id for response in pool.responses}, pooled.turns or {}, plan.topics)
+    judged = {response.turn_id for response in pool.responses}
+    opening.check_turns(criteria, judged, pooled.turns or {}, plan.topics)
+    opening.check_references(criteria, judged, pooled.turns or {}, sources.tables.reference if sources.tables else None)
     return pooled
+
+
+def _check_columns(criteria: Sequence[Criterion], sources: Sources) -> None:
+    """Refuse prompts that show what the tables have no column of."""
+    if sources.tables is None:
+        return
+    wanted: tuple[tuple[str, Role, bool], ...] = (
+        ("passages", "contexts", sources.tables.evidence),
+        ("reference", "reference", sources.tables.reference is not None),
+    )
+    for name, role, there in wanted:
+        showing = [criterion.prompt_id for criterion in criteria if name in criterion.inputs]
+        if showing and not there:
+            usual = ", ".join(USUAL[role])
+            raise UsageError(
+                f"{', '.join(showing)}: shows the {role} of each answer, and the table has no such column ({usual}); "
+                f"name it: --column {role}=COLUMN"
+            )
 
 
 def _left_out(plan: Plan) -> tuple[str, ...]:
@@ -243,11 +287,16 @@ def _left_out(plan: Plan) -> tuple[str, ...]:
     return ()
 
 
-def _choose(plan: Plan) -> dict[str, list[Criterion]]:
+def _choose(plan: Plan, usual: tuple[str, ...]) -> dict[str, list[Criterion]]:
     """The prompts of each criterion: one, or several for a jury. A checker needs one by sentences."""
     checks = plan.jury is None and any(backend_facts(str(name)).checker for name in plan.judges)
-    instead = {name: f"{name}/sentences" for name in ("groundedness", "support")} if checks else {}
-    default = DEFAULT_CRITERIA[:1] if _left_out(plan) else DEFAULT_CRITERIA
+    by_sentences = {name: f"{name}/sentences" for name in ("groundedness", "support")}
+    instead = by_sentences if checks else {}
+    default = usual
+    if _left_out(plan):
+        default = tuple(name for name in usual if name in by_sentences)
+        if not default:
+            raise UsageError(f"nothing here can judge {' and '.join(usual)}: {_left_out(plan)[0]}")
     chosen = choose_prompts(plan.criteria, plan.prompts, default, instead)
     if plan.jury is not None:
         return chosen

@@ -1,6 +1,7 @@
 """How long responses are by every way of counting tokens: what `judge tokens` does, for use from Python."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +13,7 @@ from judge.io.table import Cell, Column, Table, tsv
 from judge.io.text import printable
 from judge.jobs.options import LengthLimit, NamedRuns
 from judge.runs.check.validate import validate_run
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import read_run
 from judge.runs.records import Run, RunTurn, TokenRule
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import topic_turns
@@ -51,23 +52,30 @@ class RunLengths(msgspec.Struct, frozen=True):
 
 def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> Printout:
     """Read the runs one after the other and count; `data` has the RunLengths."""
+    sources = plan.sources()
     turns = topic_turns(plan.topics)
-    limit = plan.limits(turns).token_limit
-    paths, problems = find_runs(plan.runs)
-    counters = {rule: TokenCounter(rule, limit) for rule in RULES}
+    limits = plan.limits(turns)
+    counters: dict[int, dict[TokenRule, TokenCounter]] = {}
     lengths: list[RunLengths] = []
     unusable: list[str] = []
-    for path in stepped("counting tokens", paths, steps):
-        run = validate_run(read_run(path, plan.format), turns, None).run
+    reads = stepped("counting tokens", sources.files, steps)
+    of_tables = () if sources.tables is None else sources.tables.runs
+    for name, read in chain(
+        ((path.name, read_run(path, plan.format)) for path in reads), (("runs", read) for read in of_tables)
+    ):
+        run = validate_run(read, turns, None).run
         if run is None:
-            unusable.append(path.name)
-        else:
-            lengths.append(_lengths(run, counters, plan.depth))
+            unusable.append(name)
+            continue
+        limit = limits.of_format(run.format).token_limit
+        by_rule = counters.setdefault(limit, {rule: TokenCounter(rule, limit) for rule in RULES})
+        lengths.append(_lengths(run, by_rule, plan.depth))
+    limit_words = " or ".join(f"{limit}" for limit in sorted(counters)) or str(limits.token_limit)
     declined = [run.run_id for run in lengths if not run.eval_response]
     legend = (
         "",
-        f"limit {limit}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.",
-        f"at limit: responses of exactly {limit} tokens; many suggest that the team cut its texts by this rule.",
+        f"limit {limit_words}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.",
+        f"at limit: responses of exactly {limit_words} tokens; many suggest that the team cut its texts by this rule.",
         "cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns",
         "that exclude leaves without the run's first response.",
         *([f"not judged at all (eval_response: false): {', '.join(declined)}"] if declined else []),
@@ -77,7 +85,7 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> Printout:
         parts=(_table(lengths),),
         warnings=tuple(f"{name}: holds nothing that can be judged; `judge validate` says why" for name in unusable),
         legend=legend,
-        exit=int(bool(unusable) or any(problem.severity == "error" for problem in problems)),
+        exit=int(bool(unusable) or any(problem.severity == "error" for problem in sources.problems)),
     )
 
 

@@ -16,6 +16,7 @@ from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet, stepped
 from judge.io.text import count, examples, shown
 from judge.jobs.options import NamedRuns, ResponseLimits
+from judge.jobs.pooling import topics_of
 from judge.pool.lists import read_teams
 from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
@@ -35,11 +36,10 @@ from judge.runs.check.year import mixed_years
 from judge.runs.document import file_name
 from judge.runs.fix import LOG as FIXES
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
-from judge.runs.formats import find_runs
 from judge.runs.profiles import Limits, described
 from judge.runs.records import Turn
 from judge.runs.tokens import TokenCounter
-from judge.runs.topics import topic_turns
+from judge.runs.topics import read_topics, turns_by_id
 
 SCHEMA = 1
 """Version of what --json prints."""
@@ -83,11 +83,14 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> Printout:
     The exit code is 1 if an error is left, in the copies and in what has none, or in the files where nothing was fixed;
     2 if a file cannot be read as a run at all.
     """
-    turns = topic_turns(plan.topics)
+    of_file = None if plan.topics is None else read_topics(plan.topics)
+    sources = plan.sources()
+    topics = topics_of(plan.topics, of_file, sources)
+    turns = None if topics is None else turns_by_id(topics)
     limits = plan.limits(turns)
     check = _check(plan, turns, limits)
-    runs = plan.runs
-    files_of_runs, folder_problems = find_runs(runs)
+    runs = [place for place in plan.runs if isinstance(place, Path)]
+    files_of_runs = sources.files
     if plan.report_dir is not None:
         check_apart(plan.report_dir, (*runs, *files_of_runs), runs)
         if plan.fixed_dir is not None and same_place(plan.report_dir, plan.fixed_dir):
@@ -98,13 +101,15 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> Printout:
     with closing(mapped(check, files_of_runs, processes)) as done:
         results = counted("checking runs", done, len(files_of_runs), steps)
         checked = dict(zip(files_of_runs, results, strict=True))
-    unread: list[Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
-    files = _together([*unread, *checked.values()], strict=plan.strict)
-    several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
+    of_tables = [] if sources.tables is None else [check(read) for read in sources.tables.runs]
+    unread: list[Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in sources.problems]
+    every = [*checked.values(), *of_tables]
+    files = _together([*unread, *every], strict=plan.strict)
+    several_years = mixed_years([trace for _, _, trace in every if trace is not None])
     if plan.report_dir is not None:
         steps(Step("writing pages"))
         _write_pages(plan, limits, plan.report_dir, files, files_of_runs, several_years)
-    unreadable = any(run is None for _, run, _ in checked.values()) or any(file.errors for file, *_ in unread)
+    unreadable = any(run is None for _, run, _ in every) or any(file.errors for file, *_ in unread)
     fixed: FixedRuns | None = None
     refused: tuple[tuple[str, str], ...] = ()
     if folder is not None:
@@ -124,7 +129,7 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> Printout:
         },
         parts=(run_table(files), "", tuple(_lines(files, several_years, fixed, most))),
         warnings=tuple(f"{name}: {reason}; no copy was written" for name, reason in refused),
-        notes=(*_unchecked(files), f"limits: {described(limits)}"),
+        notes=(*sources.notes, *_unchecked(files), *_limits_in_words(limits, files)),
         exit=2 if unreadable else int(errors),
     )
 
@@ -147,6 +152,13 @@ def _lines(
     for file in fixed.without_copy:
         yield f"  {remaining(file)}"
     yield total((*fixed.files, *fixed.without_copy))
+
+
+def _limits_in_words(limits: Limits, files: Sequence[FileReport]) -> Iterator[str]:
+    """The limits, once for each profile that the formats of the files have."""
+    of_formats = dict.fromkeys(limits.of_format(file.format) for file in files if file.format is not None)
+    for held in of_formats or (limits,):
+        yield f"limits: {described(held)}"
 
 
 def _unchecked(files: Sequence[FileReport]) -> Iterator[str]:
@@ -225,7 +237,11 @@ def _write_pages(
     names = page_names([file for file in files if file.format or file.errors])
     by_file = {
         file.file: run_page(
-            file, limits.token_limit, limits.token_rule, strict=plan.strict, examples=plan.page_examples
+            file,
+            limits.of_format(file.format or "").token_limit,
+            limits.of_format(file.format or "").token_rule,
+            strict=plan.strict,
+            examples=plan.page_examples,
         )
         for file in files
         if file.file in names

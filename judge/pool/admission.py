@@ -68,7 +68,7 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 def admit(
-    path: Path,
+    source: Path | ReadRun,
     *,
     format: str | None,
     turns: Mapping[str, Turn] | None,
@@ -78,8 +78,8 @@ def admit(
     hashes: "Hashes | None" = None,
     measured: Callable[[Run], None] | None = None,
 ) -> Admitted:
-    """Read and check one file; the arguments are those of `read_runs`."""
-    read = read_run(path, format)
+    """Read and check one file, or check a run of a table; the arguments are those of `read_runs`."""
+    read = source if isinstance(source, ReadRun) else read_run(source, format)
     if read.run is None:
         return Admitted(read.problems)
     checked = validate_run(

@@ -71,7 +71,7 @@ class _PassageLine(msgspec.Struct, frozen=True):
     id: str
     contents: str
     key: str
-    source: Literal["run", "verified", "collection"]
+    source: Literal["run", "table", "verified", "collection"]
 
 
 def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
@@ -93,7 +93,7 @@ def read_pool(
     for line, bad in _rows(passages, _PassageLine, f"{name}/passages.jsonl", problems):
         if line.key in by_key:
             bad("$.key", f"the key {line.key} is on an earlier line too")
-        right = run_key(line.id, line.contents) if line.source == "run" else line.id
+        right = run_key(line.id, line.contents) if line.source in ("run", "table") else line.id
         if line.key != right:
             bad("$.key", f"the key {line.key} does not belong to this id and text")
         key = line.id if line.key == line.id else line.key

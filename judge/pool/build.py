@@ -9,7 +9,8 @@ two responses.
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -72,21 +73,29 @@ class LengthRule(NamedTuple):
 
     count_tokens: TokenCounter
     over_limit: OverLimit = "flag"
+    of_runs: Mapping[str, TokenCounter] = MappingProxyType({})
+    """The counters of runs that are held to other limits."""
 
-    def within(self, text: str) -> str | None:
-        """The text that will be judged; None if the response is excluded."""
-        if self.over_limit == "flag" or self.count_tokens(text).cut is None:
+    def counter(self, run_id: str) -> TokenCounter:
+        """What counts the tokens of a run."""
+        return self.of_runs.get(run_id, self.count_tokens)
+
+    def within(self, text: str, run_id: str) -> str | None:
+        """The text of a run that will be judged; None if the response is excluded."""
+        count_tokens = self.counter(run_id)
+        if self.over_limit == "flag" or count_tokens(text).cut is None:
             return text
         if self.over_limit == "exclude":
             return None
-        text, _ = truncated(text, self.count_tokens)
+        text, _ = truncated(text, count_tokens)
         return text if text.strip() else None
 
     def exclusion(self, candidate: Candidate) -> Exclusion:
         """The exclusion of a response that is too long."""
-        tokens = self.count_tokens(normalize(candidate.text))
+        count_tokens = self.counter(candidate.run_id)
+        tokens = count_tokens(normalize(candidate.text))
         detail = (
-            f"over {self.count_tokens.limit} tokens by the {self.count_tokens.rule} rule: "
+            f"over {count_tokens.limit} tokens by the {count_tokens.rule} rule: "
             f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
         )
         return Exclusion(
@@ -144,7 +153,7 @@ def build_pool(
             topic_id=topic_of(turn_id),
             text=text,
             passages=keys,
-            tokens=lengths.count_tokens(text),
+            tokens=lengths.counter(groups[distinct][0][1].run_id)(text),
             truncated=False,
             runs=(),
             unit=unit,
@@ -172,7 +181,7 @@ def _grouped(
     changed: set[str] = set()
     for candidate in candidates:
         whole = normalize(candidate.text)
-        text = lengths.within(whole)
+        text = lengths.within(whole, candidate.run_id)
         if text is None:
             too_long.append(lengths.exclusion(candidate))
             continue
@@ -227,10 +236,15 @@ def passage_order(key: str) -> tuple[object, _WholeKey]:
     return natural_key(head + mark)[0], _WholeKey(key)
 
 
-def evidence_of(collection: Mapping[str, Passage] | None = None, *, verified: bool = False) -> Evidence:
+def evidence_of(
+    collection: Mapping[str, Passage] | None = None,
+    *,
+    verified: bool = False,
+    source: Literal["run", "table"] = "run",
+) -> Evidence:
     """What a used passage is evidence by: the text of the collection or, without one, the text that the run gave.
 
-    `verified` says that the texts that the runs gave are known to be the collection's.
+    `verified` says that the texts that the runs gave are known to be the collection's, `source` where they stand.
     """
 
     def evidence(provenance: Provenance) -> tuple[str, Passage | None]:
@@ -244,7 +258,7 @@ def evidence_of(collection: Mapping[str, Passage] | None = None, *, verified: bo
         if verified:
             # The hash list accepts a text with or without outer white space: the pool keeps one form.
             return passage_id, Passage(passage_id, text.strip(), "verified")
-        return run_key(passage_id, text), Passage(passage_id, text, "run")
+        return run_key(passage_id, text), Passage(passage_id, text, source)
 
     return evidence
 

@@ -12,7 +12,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.ids import conversation_turn_id, is_own_turn, natural_key, run_turn_id, topic_of
-from judge.io.text import digest, storable
+from judge.io.text import digest, shown, storable
 from judge.pool.records import Pool, PooledTurn
 from judge.runs.fields import ancestors
 from judge.runs.formats import ReadRun, rules_of
@@ -91,7 +91,9 @@ def _digest(turn: PooledTurn) -> str:
 
 
 def is_genuine(turn: PooledTurn) -> bool:
-    """Whether the id of a turn belongs to what was said."""
+    """Whether the id of a turn belongs to what was said; a question of a table has a plain id."""
+    if not is_own_turn(turn.turn_id):
+        return True
     return turn.turn_id == conversation_turn_id(run_turn_id(turn.turn_id), _digest(turn))
 
 
@@ -100,7 +102,13 @@ def joined(turns: Iterable[PooledTurn]) -> dict[str, PooledTurn]:
     found: dict[str, PooledTurn] = {}
     for turn in turns:
         if found.setdefault(turn.turn_id, turn) != turn:
-            raise InputError(f"two conversations have the turn id {turn.turn_id}: a run was made to have it")
+            if is_own_turn(turn.turn_id):
+                raise InputError(f"two conversations have the turn id {turn.turn_id}: a run was made to have it")
+            raise InputError(
+                f"the question {turn.turn_id} is {shown(turn.utterance)} in one table and "
+                f"{shown(found[turn.turn_id].utterance)} in another, or has other references: give the questions ids "
+                "in a column"
+            )
     return found
 
 
@@ -156,6 +164,7 @@ def turns_shown(pool: Pool, topics: Mapping[str, Turn] | None) -> dict[str, Turn
             resolved_utterance=None,
             context=context,
             ptkb=statements,
+            references=turn.references,
         )
     return shown
 

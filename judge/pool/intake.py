@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
-from judge.errors import InputError, refuse
+from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath, paths
 from judge.io.ids import groups_of, run_turn_id
 from judge.io.processes import mapped, processes_for
@@ -16,15 +17,18 @@ from judge.passages import check_texts, listed, read_passages, same_text
 from judge.passages.hashes import Hashes
 from judge.pool.admission import Admitted, Submission, admit
 from judge.pool.build import Candidate, LengthRule, Screen, build_pool, evidence_of, exclusion_order, normalize
+from judge.pool.conversation import storable_text
 from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection
 from judge.records import JudgedUnit, Passage, Problem, Record
 from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
-from judge.runs.formats import find_runs
+from judge.runs.formats.shape import ReadRun
+from judge.runs.formats.table import Tables
 from judge.runs.profiles import Limits, limits_of, year_of
 from judge.runs.records import Exclusion, Provenance, Run, Topic
+from judge.runs.sources import Sources, find_sources
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import turns_by_id
 
@@ -49,6 +53,10 @@ class Submitted(Record, frozen=True):
     """The turns of interactive runs and of dialogues."""
     unit: JudgedUnit = "response"
     """What a candidate stands for."""
+    tables: Tables | None = None
+    """The tables that the runs stand in."""
+    counters: dict[str, TokenCounter] = msgspec.field(default_factory=dict)
+    """The counters of runs, by id, whose format has other limits than `limits`."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -58,7 +66,7 @@ class Submitted(Record, frozen=True):
 
 
 def read_runs(
-    runs: StrPath | Sequence[StrPath],
+    runs: StrPath | Sequence[StrPath] | Sources,
     topics: Sequence[Topic] | None = None,
     *,
     format: str | None = None,
@@ -71,8 +79,9 @@ def read_runs(
     """Read and check every run of folders and files, one at a time, keeping only what may be judged.
 
     Args:
-        runs: Folders of run files, and run files; one or several.
-        topics: The topics that turn ids and PTKB statements are checked against; None skips these checks.
+        runs: Folders of run files, run files and tables, one or several; or the sources that these are.
+        topics: The topics that turn ids and PTKB statements are checked against; None skips these checks, but for
+            tables, which have their own.
         format: Read every file as this format instead of detecting it.
         selection: The responses to be pooled; by default each run's first-ranked response for every turn.
         limits: What the responses are held to, from `limits_of`; by default the limits of the topics' year.
@@ -84,7 +93,11 @@ def read_runs(
         InputError: A folder is missing or holds no run.
     """
     selection = selection or Selection()
-    files, folder_problems = find_runs(runs)
+    sources = runs if isinstance(runs, Sources) else find_sources(paths(runs), format=format)
+    files: Sequence[Path | ReadRun] = sources.files
+    if sources.tables is not None:
+        files = sources.tables.runs
+        topics = topics or sources.tables.topics
     turns = turns_by_id(topics) if topics is not None else None
     held = limits or limits_of(year=year_of(turns or ()))
     count_tokens = TokenCounter(rule=held.token_rule, limit=held.token_limit)
@@ -99,25 +112,32 @@ def read_runs(
         measured=measured,
     )
     # The list of hashes is open here, and the measure is kept here.
-    processes = processes_for(files) if hashes is None and measured is None else 1
+    processes = processes_for(sources.files) if hashes is None and measured is None else 1
     admitted: list[Admitted] = []
     with closing(mapped(take, files, processes)) as taken:
         for read in counted("reading and checking runs", taken, len(files), steps):
             admitted.append(read)
             # The tokens are counted while other processes read on; the counter remembers them.
-            for candidate in read.candidates if processes > 1 else ():
-                count_tokens(normalize(candidate.text))
-    return _submitted(admitted, folder_problems, count_tokens, held, selection.unit)
+            if processes > 1 and read.header is not None:
+                counter = count_tokens.held_to(held.of_format(read.header.format))
+                for candidate in read.candidates:
+                    counter(normalize(candidate.text))
+    return _submitted(admitted, sources, count_tokens, held, selection.unit)
 
 
 def _submitted(
     admitted: Sequence[Admitted],
-    of_folders: Sequence[Problem],
+    sources: Sources,
     count_tokens: TokenCounter,
     limits: Limits,
     unit: JudgedUnit,
 ) -> Submitted:
     headers = [run.header for run in admitted if run.header is not None]
+    formats = {head.format for head in headers}
+    if len(of_format := {limits.of_format(format) for format in formats}) == 1:
+        limits = of_format.pop()
+        count_tokens = count_tokens.held_to(limits)
+    counters = {head.run_id: count_tokens.held_to(limits.of_format(head.format)) for head in headers}
     together = validate_together(headers)
     clashing = {problem.file for problem in together if problem.severity == "error"}
     submissions = (run.submission for run in admitted if run.submission is not None)
@@ -125,14 +145,34 @@ def _submitted(
         runs=Table(run for run in submissions if run.file not in clashing),
         candidates=tuple(candidate for run in admitted for candidate in run.candidates),
         exclusions=Table(exclusion for run in admitted for exclusion in run.exclusions),
-        problems=Table((*of_folders, *(problem for run in admitted for problem in run.problems), *together)),
+        problems=Table((*sources.problems, *(problem for run in admitted for problem in run.problems), *together)),
         count_tokens=count_tokens,
         limits=limits,
         names={head.file: head.run_id for head in headers},
         traces=tuple(run.trace for run in admitted if run.trace is not None),
-        turns=tuple(turn for run in admitted for turn in run.turns),
+        turns=(*(turn for run in admitted for turn in run.turns), *_asked(sources.tables)),
         unit=unit,
+        tables=sources.tables,
+        counters={run_id: counter for run_id, counter in counters.items() if counter is not count_tokens},
     )
+
+
+def _asked(tables: Tables | None) -> Iterator[PooledTurn]:
+    """The questions of tables, in a conversation each after the one before."""
+    for topic in (tables.topics or ()) if tables is not None else ():
+        previous: str | None = None
+        for turn in topic.turns:
+            linked = previous if turn.context else None
+            yield PooledTurn(
+                turn_id=turn.turn_id,
+                topic_id=turn.topic_id,
+                utterance=storable_text(turn.utterance),
+                ptkb=(),
+                previous=linked,
+                answer=None if linked is None else storable_text(turn.context[-1].response),
+                references=tuple(map(storable_text, turn.references)),
+            )
+            previous = turn.turn_id
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
@@ -184,6 +224,8 @@ def make_pool(
     """
     check_years(submitted, previous)
     refuse(submitted.unusable, "runs that cannot be judged")
+    if submitted.tables is not None and (passages is not None or hashes is not None):
+        raise UsageError("the passages of a table are its evidence: --passages and --passage-hashes have no effect")
     collection: Mapping[str, Passage] | None = None
     pooled = submitted.candidates
     if passages is not None:
@@ -199,8 +241,8 @@ def make_pool(
     steps(Step("pooling"))
     return build_pool(
         pooled,
-        evidence_of(collection, verified=hashes is not None),
-        LengthRule(submitted.count_tokens, over_limit),
+        evidence_of(collection, verified=hashes is not None, source="run" if submitted.tables is None else "table"),
+        LengthRule(submitted.count_tokens, over_limit, submitted.counters),
         screen=screen,
         previous=previous,
         excluded=submitted.exclusions,

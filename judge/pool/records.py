@@ -89,11 +89,11 @@ class PooledRun(Record, frozen=True):
     """Whether it had to bring the texts of its passages, since it was pooled without a file of the collection."""
 
 
-class PooledTurn(Record, frozen=True, gc=False):
-    """A turn of an interactive run or of a dialogue: what the user said, and where in the conversation."""
+class PooledTurn(Record, frozen=True, gc=False, omit_defaults=True):
+    """A turn of an interactive run, of a dialogue or of a table: what the user said, and where in the conversation."""
 
     turn_id: str
-    """The run's own id, `~` and 16 digits of the digest of the conversation up to here."""
+    """The run's own id, `~` and 16 digits of the digest of the conversation up to here; of a table without these."""
     topic_id: str
     utterance: str
     ptkb: tuple[str, ...]
@@ -102,6 +102,8 @@ class PooledTurn(Record, frozen=True, gc=False):
     """Id of the turn before; None of the first one."""
     answer: str | None
     """What the run answered to the turn before, empty for no answer; None of the first one."""
+    references: tuple[str, ...] = ()
+    """Reference answers of a table, any of which is right."""
 
 
 class Pool(Record, frozen=True):
@@ -113,7 +115,8 @@ class Pool(Record, frozen=True):
     exclusions: tuple[Exclusion, ...]
     runs: tuple[PooledRun, ...] = ()
     turns: dict[str, PooledTurn] = msgspec.field(default_factory=dict)
-    """The turns of interactive runs and of dialogues by id: those of the responses, and those that led to them."""
+    """The turns of interactive runs, of dialogues and of tables by id: those of the responses, and those that led to
+    them."""
 
     @property
     def unit(self) -> JudgedUnit:

@@ -35,6 +35,8 @@ class Profile(NamedTuple):
     """The formats of its runs, which no other profile suits; empty for runs of conversations."""
     errors: frozenset[str] = frozenset()
     """Codes of warnings that are errors here."""
+    criteria: tuple[str, ...] = ()
+    """What is judged by default; empty for the usual criteria."""
     check: Callable[..., None] | None = None
     """Reports what else is wrong, given a `judge.runs.check.rules.RunCheck` and the turns of the topics, if any."""
 
@@ -61,11 +63,20 @@ PROFILES: OpenTable[Profile] = OpenTable(
         "ikat2026-interactive": Profile(
             track="iKAT", year=2026, interactive=True, token_limit=512, token_rule="bare", citation_limit=10
         ),
+        "table": Profile(
+            track="any",
+            year=0,
+            interactive=False,
+            token_limit=UNLIMITED,
+            token_rule="bare",
+            citation_limit=None,
+            formats=("table",),
+        ),
     },
 )
 """The profiles by name."""
 DEFAULT_PROFILE = "ikat2025"
-"""The profile where neither the user nor the topics say which."""
+"""The profile where neither the user nor the topics nor the format of the runs say which."""
 
 
 class Limits(NamedTuple):
@@ -75,6 +86,15 @@ class Limits(NamedTuple):
     token_limit: int
     token_rule: TokenRule
     citation_limit: int | None
+    named: bool = True
+    """Whether the user named the profile."""
+    options: tuple[int | None, TokenRule | None, int | None] = (None, None, None)
+    """The token limit, the token rule and the citation limit that the user gave."""
+
+    def of_format(self, format: str) -> "Limits":
+        """What runs of a format are held to: its own profile's limits, if it has one and the user named none."""
+        own = format in PROFILES and format in PROFILES[format].formats
+        return limits_of(format, None, *self.options)._replace(named=False) if own and not self.named else self
 
     @property
     def overridden(self) -> tuple[str, ...]:
@@ -94,7 +114,7 @@ class Limits(NamedTuple):
 
     def recorded(self) -> dict[str, Any]:
         """The limits as JSON values."""
-        return {**self._asdict(), "overridden": list(self.overridden)}
+        return {**{name: getattr(self, name) for name in ("profile", *_WORDS)}, "overridden": list(self.overridden)}
 
 
 _WORDS = {"token_limit": "token limit", "token_rule": "way of counting", "citation_limit": "citation limit"}
@@ -136,9 +156,10 @@ def limits_of(
     Raises:
         UsageError: There is no such profile.
 
-    >>> limits_of(year=2024, token_limit=300)
-    Limits(profile='ikat2024', token_limit=300, token_rule='bare', citation_limit=None)
+    >>> limits_of(year=2024, token_limit=300)[:4]
+    ('ikat2024', 300, 'bare', None)
     """
+    named = profile is not None
     if profile is None:
         of_year = (name for name, row in PROFILES.items() if row.year == year and not (row.interactive or row.formats))
         profile = next(of_year, DEFAULT_PROFILE)
@@ -150,6 +171,8 @@ def limits_of(
         row.token_limit if token_limit is None else token_limit,
         token_rule or row.token_rule,
         row.citation_limit if citation_limit is None else citation_limit,
+        named,
+        (token_limit, token_rule, citation_limit),
     )
 
 

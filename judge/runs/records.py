@@ -38,8 +38,8 @@ class Turn(Record, frozen=True):
     ptkb: tuple[PtkbStatement, ...]
     ptkb_provenance: tuple[str, ...] = ()
     """Ids of the statements that the topic's author linked to this turn."""
-    response: str | None = None
-    """The canonical response, where the topics file has one."""
+    references: tuple[str, ...] = ()
+    """Reference answers, any of which is right; the canonical response, where the topics file has one."""
     passage_ids: tuple[str, ...] = ()
     """Ids of the canonical response's passages."""
     limit: int | None = None

@@ -12,6 +12,7 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.io.text import storable
+from judge.runs.profiles import Limits
 from judge.runs.records import TokenCount, TokenRule
 
 if TYPE_CHECKING:
@@ -98,6 +99,16 @@ class TokenCounter:
         self.rule: TokenRule = rule
         self.limit = limit
         self._memo: dict[bytes, TokenCount] = {}
+        self._others: dict[tuple[TokenRule, int], TokenCounter] = {}
+
+    def held_to(self, limits: Limits) -> "TokenCounter":
+        """The counter by the rule and the limit of a profile: this one or another, always the same."""
+        wanted = (limits.token_rule, limits.token_limit)
+        if wanted == (self.rule, self.limit):
+            return self
+        if wanted not in self._others:
+            self._others[wanted] = TokenCounter(*wanted)
+        return self._others[wanted]
 
     @property
     def versions(self) -> dict[str, str]:

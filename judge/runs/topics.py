@@ -195,7 +195,7 @@ def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
                 context=tuple(context),
                 ptkb=ptkb,
                 ptkb_provenance=tuple(linked),
-                response=response,
+                references=() if response is None else (response,),
                 passage_ids=_passage_ids(log, own, passages_name),
             )
         )
@@ -270,6 +270,7 @@ def _cast_turn(
         message = f"expected 'User' or 'System', found {shown(node.get('participant'))}"
         log.add("wrong_type", f"{node.path}.participant", message)
     resolved = _optional(node, "manual_rewritten_utterance")
+    response = _optional(system_node, "response") if system_node is not None else None
     return Turn(
         turn_id=f"{topic_id}_{number}",
         topic_id=topic_id,
@@ -277,7 +278,7 @@ def _cast_turn(
         resolved_utterance=resolved if resolved is not None else _optional(node, "automatic_rewritten_utterance"),
         context=tuple(_exchanges(above)),
         ptkb=(),
-        response=_optional(system_node, "response") if system_node is not None else None,
+        references=() if response is None else (response,),
         passage_ids=_passage_ids(log, system_node, "provenance") if system_node is not None else (),
     )
 

@@ -12,7 +12,7 @@ CITATION = Unit(
         below_depth="ranked lower than the responses that are judged",
         with_errors="Of what has an error no citation is judged; of what has a warning each is.",
         errors="citations of responses with errors are not judged",
-        turns_file="the turns of interactive runs: what the user said, and what led to it",
+        turns_file="the turns of interactive runs, the questions of tables: what the user said, and what led to it",
     ),
     part_of_response=True,
     needed_input="passages",

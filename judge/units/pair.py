@@ -13,7 +13,7 @@ PAIR = Unit(
         with_errors="What has an error is in no pair; what has a warning is compared, though it breaks the track's "
         "guidelines.",
         errors="responses with errors are in no pair",
-        turns_file="the turns of interactive runs: what the user said, and what led to it",
+        turns_file="the turns of interactive runs, the questions of tables: what the user said, and what led to it",
     ),
     orders=2,
     inputs=("pair", "context", "ptkb", "utterance", "resolved_utterance"),

@@ -13,7 +13,7 @@ RESPONSE = Unit(
         with_errors="What has an error is not judged; what has a warning is judged, though it breaks the track's "
         "guidelines.",
         errors="responses with errors are not judged",
-        turns_file="the turns of interactive runs: what the user said, and what led to it",
+        turns_file="the turns of interactive runs, the questions of tables: what the user said, and what led to it",
         unanswered="""there is no response, or the one that the run ranks first is excluded
 (`excluded.tsv`). A response ranked lower never takes its place.
 """,

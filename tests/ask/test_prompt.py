@@ -127,7 +127,9 @@ def test_a_criterion_that_shows_the_conversation_needs_a_turn() -> None:
     needing = {criterion.name for criterion in bundled_criteria() if needs_turn(criterion)}
     of_nuggets = {"nugget_creation", "nugget_importance", "nugget_merging"}
     of_dialogues = {"attentiveness", "clarification", "coherence", "usefulness"}
-    assert needing == {"completeness", "conciseness", "preference", "relevance"} | of_nuggets | of_dialogues
+    assert (
+        needing == {"completeness", "conciseness", "correctness", "preference", "relevance"} | of_nuggets | of_dialogues
+    )
     with pytest.raises(UsageError, match="needs a topics file"):
         render(Task(pooled("No."), find_criterion("relevance")), {}, None, "json")
 
@@ -148,12 +150,13 @@ def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion
     texts = {
         "response": "RESPONSE", "sentences": "RESPONSE", "passages": "PASSAGE", "context": "CONTEXT", "ptkb": "PTKB",
         "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED", "nugget": "NUGGET",
-        "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE", "pair": "RESPONSE",
+        "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE", "pair": "RESPONSE", "reference": "REFERENCE",
     }  # fmt: skip
     shown = {texts[name] for name in criterion.inputs if name != "dialogue"}
     if "dialogue" in criterion.inputs:
         shown |= {"CONTEXT", "UTTERANCE", "RESPONSE"}
     told = Turn("t_1", "t", "UTTERANCE", "RESOLVED", (Exchange("CONTEXT", "c"),), (PtkbStatement("1", "PTKB"),))
+    told = structs.replace(told, references=("REFERENCE",))
     for form in supported_forms(criterion):
         if form == "decision":
             # It shows everything, as test_decision.py says.

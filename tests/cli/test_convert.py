@@ -31,7 +31,8 @@ def test_files_on_stdout_and_counts_on_stderr(folder, capsys):
     out, err = capsys.readouterr()
     assert out == f"{folder / 'out' / 'r.jsonl'}\n"
     assert err.splitlines() == [
-        f"{folder / 'runs' / 'notes.txt'}: not_a_run_file: neither JSON nor a pool, so not read as a run",
+        f"{folder / 'runs' / 'notes.txt'}: not_a_run_file: neither JSON nor a pool nor a table of answers, so not read "
+        "as a run",
         "1 run written as ikat2025; 1 change in conversion.tsv",
         "  dropped: passage texts × 1",
     ]

@@ -146,7 +146,7 @@ def whole_run(shared: Path, year: str, folder: Path, *, statements: bool = True)
             ptkb = [{"id": one.ptkb_id, "text": one.text, "score": 1 / k} for k, one in enumerate(turn.ptkb[:3], 1)]
             passages = [{"id": "clueweb22-en0000-00-00000:0", "text": "A text.", "score": 1.0, "used": True}]
             turns.append({"turn_id": turn.turn_id, "responses": [{
-                "rank": 1, "text": turn.response or "Yes.", "ptkb_provenance": ptkb if statements else [],
+                "rank": 1, "text": next(iter(turn.references), "Yes."), "ptkb_provenance": ptkb if statements else [],
                 "passage_provenance": passages}]})  # fmt: skip
     return put(
         folder / f"whole-{year}.json",

@@ -61,7 +61,7 @@ def test_topics(shared, name, n_topics, n_turns, n_with_passages, n_linked):
     )
     if n_with_passages is not None:
         assert sum(bool(turn.passage_ids) for turn in turns) == n_with_passages
-        assert all(turn.response for turn in turns)
+        assert all(turn.references for turn in turns)
     if n_linked is not None:
         assert sum(len(turn.ptkb_provenance) for turn in turns) == n_linked
 

@@ -2,7 +2,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.runs.formats import FORMATS, rules_of
-from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, TURNS, Limits, described, limits_of
+from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, TURNS, described, limits_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, TURNS, Limits, descri
     ],
 )
 def test_limits(given: dict, limits: tuple) -> None:
-    assert limits_of(**given) == Limits(*limits)
+    assert limits_of(**given)[:4] == limits
 
 
 @pytest.mark.parametrize(

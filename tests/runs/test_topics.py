@@ -79,10 +79,10 @@ def test_ikat2023(tmp_path):
     (topic,) = topics_of(tmp_path, IKAT_2023)
     first, second, third = topic.turns
     assert topic == Topic("9-1", "Diet", STATEMENTS, (first, second, third))
-    assert first == Turn("9-1_1", "9-1", " Hi", "Hi.", (), STATEMENTS, ("2",), "Hello.\n", ("a:1", "a:1"))
+    assert first == Turn("9-1_1", "9-1", " Hi", "Hi.", (), STATEMENTS, ("2",), ("Hello.\n",), ("a:1", "a:1"))
     assert second.context == (Exchange(" Hi", "Hello.\n"),)
     assert third.context == (Exchange(" Hi", "Hello.\n"), Exchange("And?", "Tea."))
-    assert (third.response, third.resolved_utterance, third.passage_ids) == (None, None, ())
+    assert (third.references, third.resolved_utterance, third.passage_ids) == ((), None, ())
 
 
 def test_ikat2024_numbers_are_integers_and_ids_strings(tmp_path):
@@ -92,7 +92,7 @@ def test_ikat2024_numbers_are_integers_and_ids_strings(tmp_path):
 
 def test_ikat2025_statements_are_numbered_and_links_found_by_text(tmp_path):
     (topic,) = topics_of(tmp_path, IKAT_2025)
-    assert topic.turns == (Turn("1-1_1", "1-1", "Hi", "Hi.", (), STATEMENTS, ("2",), "Hello.", ("a:1",)),)
+    assert topic.turns == (Turn("1-1_1", "1-1", "Hi", "Hi.", (), STATEMENTS, ("2",), ("Hello.",), ("a:1",)),)
 
 
 def test_ikat2025_a_statement_given_twice_is_the_first(tmp_path):
@@ -104,11 +104,11 @@ def test_cast2022_context_follows_the_parents(tmp_path):
     (topic,) = topics_of(tmp_path, CAST)
     turns = {turn.turn_id: turn for turn in topic.turns}
     assert list(turns) == ["132_1-1", "132_2-2", "132_1-3"]
-    assert turns["132_1-1"] == Turn("132_1-1", "132", "U1-1", "M", (), (), (), "S1-2", ("MARCO_1-1",))
+    assert turns["132_1-1"] == Turn("132_1-1", "132", "U1-1", "M", (), (), (), ("S1-2",), ("MARCO_1-1",))
     assert turns["132_2-2"].context == (Exchange("U1-1", "S2-1"),)
     assert turns["132_2-2"].resolved_utterance == "A"
     assert turns["132_1-3"].context == (Exchange("U1-1", "S1-2"),)
-    assert turns["132_1-3"].response is None
+    assert turns["132_1-3"].references == ()
 
 
 def test_cast2022_nodes_that_do_not_alternate_lose_nothing(tmp_path):

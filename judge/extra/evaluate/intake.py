@@ -63,7 +63,7 @@ def ranked_runs(
     `problems` receives what cannot be read, has no name, or has that of a run before it; the caller refuses the whole
     if there is any error among it.
     """
-    files, beside = find_runs(given, also=looks_like_trec_run)
+    files, beside = find_runs(given, also=lambda _, head: looks_like_trec_run(head))
     problems += (
         msgspec.structs.replace(problem, message=_NO_RUN) if problem.code == "not_a_run_file" else problem
         for problem in beside

@@ -466,7 +466,7 @@ def _measure_runs(
     outcome.tables(plan.by)
     if plan.out is not None:
         inputs = [file for file in (*qrels, plan.topics) if file is not None]
-        inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
+        inputs += find_runs(plan.runs, also=lambda _, head: looks_like_trec_run(head))[0]
         replace_folder(plan.out, _files(outcome, steps), f"{item}s.sha256", inputs=inputs)
     return outcome
 

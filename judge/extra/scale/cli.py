@@ -56,7 +56,7 @@ def requests(
     """
     with progress("reading and checking runs") as steps:
         inputs = RunInputs(Plan(**plan.part(Plan)), keys=False, steps=steps)
-    print_problems(inputs.pooled, checked_topics=plan.topics is not None)
+    print_problems(inputs.pooled, checked_topics=inputs.pooled.asks)
     print_pooled(inputs.pooled)
     if trial.dry_run:
         return print_dry_run(inputs, as_json=output.as_json)

@@ -47,7 +47,8 @@ _E, _W, _NONE = ("E", "E", "E"), ("W", "W", "W"), ("–", "–", "–")
 SECTIONS: dict[str, dict[str, Code]] = {
     "The folder": {
         "hidden_file": Code("warning", "a file whose name begins with a dot is not read as a run", _NONE),
-        "not_a_run_file": Code("warning", "a file that is neither JSON nor a pool is not read as a run", _NONE),
+        "not_a_run_file": Code("warning",
+            "a file that is neither JSON nor a pool nor a table of answers is not read as a run", _NONE),
         "several_years": Code("error", "runs of several years, which are never pooled together", _NONE),
         "subfolder": Code("warning", "only files directly in the folder are read", _NONE),
         "unreadable_file": Code("error", "the file cannot be opened", _E,

@@ -42,6 +42,11 @@ class ResponseCheck:
         self._hashes = hashes if check.rules.passages is not None else None
         self._md5s: Mapping[str, bytes | None] = {}
         self._unknown: frozenset[str] = frozenset()
+        # Whoever has a table without passages does not ask about evidence.
+        tabular = self._rules.form == "table"
+        self._evidence = self._rules.passages is not None and not (
+            tabular and all(not response.listed for turn in check.run.turns for response in turn.responses)
+        )
 
     def text(self, place: ResponsePlace, text: str, tokens: TokenCounter | None) -> None:
         """Check that a response has a text that can be judged; with `tokens`, check its length."""
@@ -82,7 +87,7 @@ class ResponseCheck:
         """Check the evidence that a response names; of `most` passages it may cite."""
         rules = self._rules
         references = response.references
-        if rules.passages is None:
+        if not self._evidence:
             return
         turn = self._check.places[i]
         place = self._check.places[i].responses[j]

@@ -58,6 +58,9 @@ def validate_run(
     run = read.run
     if run is None:
         return Validated(None, read.problems)
+    if limits is not None:
+        limits = limits.of_format(run.format)
+        tokens = None if tokens is None else tokens.held_to(limits)
     profile = PROFILES[limits.profile] if limits is not None else None
     check = RunCheck(read, run, profile.errors if profile is not None else ())
     if limits is not None and (message := limits.against(run)) is not None:
@@ -113,14 +116,16 @@ class FileCheck(msgspec.Struct, frozen=True):
     teams: Mapping[str, str]
     """Run id to team, where runs do not name theirs."""
 
-    def __call__(self, path: Path) -> Checked:
-        """Check the file at `path`."""
-        read = read_run(path, self.format)
+    def __call__(self, source: Path | ReadRun) -> Checked:
+        """Check a file, or a run of a table."""
+        read = source if isinstance(source, ReadRun) else read_run(source, self.format)
         run = read.run
         if run is None:
-            return file_report(file_name(path), None, read.problems), None, None
+            name = file_name(source) if isinstance(source, Path) else "runs"
+            return file_report(name, None, read.problems), None, None
         found = validate_run(read, self.turns, self.tokens, hashes=self.hashes, limits=self.limits)
-        lengths = token_summary(run, self.tokens, self.tokens.limit) if self.lengths else ()
+        tokens = self.tokens.held_to(self.limits.of_format(run.format))
+        lengths = token_summary(run, tokens, tokens.limit) if self.lengths else ()
         year = found.trace.year if found.trace else None
         report = file_report(run.file, run, found.problems, found.exclusions, found.unchecked, lengths, year)
         if team := self.teams.get(run.run_id):

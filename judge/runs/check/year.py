@@ -74,7 +74,8 @@ def trace_of(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | 
     if turns is None:
         return trace
     reason = against_topics(trace, turns)
-    year = year_of(turns) if reason is None else trace.year
+    of_years = rules_of(run.format).of_years
+    year = year_of(turns) if reason is None and of_years else trace.year
     return msgspec.structs.replace(trace, year=year, of_topics=reason is None, against=reason)
 
 
@@ -97,7 +98,7 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
         if turn.ptkb and turn.topic_id in trace.statements:
             own = texts.setdefault(turn.topic_id, {statement.text for statement in turn.ptkb})
             # A run may name what the user said in the conversation as well.
-            own.update(text for text in (turn.utterance, turn.response) if text)
+            own.update(text for text in (turn.utterance, *turn.references) if text)
     return _other_statements(trace.statements, texts, "the topics file")
 
 

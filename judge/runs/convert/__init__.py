@@ -147,9 +147,10 @@ def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | Non
     def obstacle(message: str) -> Problem:
         return file_problem("not_convertible", run.file, message)
 
-    if rules_of(run.format).form == "pool":
-        others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form != "pool")
-        return (obstacle(f"a {run.format} pool is no run with passages; convertible are {others}"),)
+    if rules_of(run.format).form in ("pool", "table"):
+        others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form not in ("pool", "table"))
+        what = "table" if run.format == "table" else f"{run.format} pool"
+        return (obstacle(f"a {what} is no run of a track with passages; convertible are {others}"),)
     # Lengths are no obstacle, so no tokens are counted.
     checked = validate_run(read, None, None)
     problems = [problem for problem in checked.problems if problem.severity == "error"]

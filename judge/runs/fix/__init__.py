@@ -48,8 +48,9 @@ class FixedCopy(msgspec.Struct, frozen=True):
 
 def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> FixedCopy:
     """A fixed copy of the run file at `path`, from which `run` was read in the format, or the one detected."""
-    if rules_of(run.format).form == "pool":
-        return FixedCopy(None, refused="a pool and its bank are not fixed")
+    form = rules_of(run.format).form
+    if form in ("pool", "table"):
+        return FixedCopy(None, refused=f"a {form} is not fixed")
     document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
     fixer = Fixer(run, count_tokens)
     fixes = fixer.fixes

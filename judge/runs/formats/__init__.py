@@ -19,6 +19,7 @@ from judge.runs.formats.cast_regin import CAST_REGIN, is_bank, is_pool
 from judge.runs.formats.documents import CAST2022, IKAT2023, IKAT2024, decode_run
 from judge.runs.formats.keyed import IKAT2025, INTERACTIVE
 from judge.runs.formats.shape import Format, ReadRun, Rules
+from judge.runs.formats.table import TABLE
 
 __all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "rules_of"]
 
@@ -33,7 +34,7 @@ _Answer = TypeVar("_Answer")
 
 
 def find_runs(
-    given: StrPath | Iterable[StrPath], also: Callable[[bytes], bool] | None = None
+    given: StrPath | Iterable[StrPath], also: Callable[[Path, bytes], bool] | None = None
 ) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """The files that may be runs, in natural order, and a problem for every other entry of a folder.
 
@@ -45,7 +46,7 @@ def find_runs(
 
     Args:
         given: Folders of run files, and run files; one or several.
-        also: Whether a file with this head may be a run too, beside those that `read_run` reads.
+        also: Whether a file with this path and this head may be a run too, beside those that `read_run` reads.
 
     Raises:
         InputError: A folder is missing, cannot be read, or holds no run; every such folder is named.
@@ -69,7 +70,7 @@ def find_runs(
     return tuple(sorted(runs, key=lambda path: natural_key(str(path)))), tuple(problems)
 
 
-def _heads_of(place: Path, also: Callable[[bytes], bool] | None) -> tuple[dict[Path, bytes], list[Problem]]:
+def _heads_of(place: Path, also: Callable[[Path, bytes], bool] | None) -> tuple[dict[Path, bytes], list[Problem]]:
     """The files of a folder that may be runs, or the one file that stands for itself, each with its head.
 
     An InputError if the folder is missing, cannot be read, or holds no run.
@@ -134,7 +135,7 @@ def format_of(name: str) -> Format:
     return FORMATS[name]
 
 
-def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
+def _look(path: Path, also: Callable[[Path, bytes], bool] | None) -> bytes | Problem:
     """The head of a file that may be a run, or a problem that says why it is not read."""
 
     def refused(code: str, message: str) -> Problem:
@@ -158,9 +159,9 @@ def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
         return refused("unreadable_file", f"cannot be read: {error.strerror}")
     if head.lstrip()[:1] in (b"{", b"[") or path.name.lower().endswith(_RUN_NAMES) or is_pool(head):
         return head
-    if also is not None and also(head):
+    if also is not None and also(path, head):
         return head
-    return refused("not_a_run_file", "neither JSON nor a pool, so not read as a run")
+    return refused("not_a_run_file", "neither JSON nor a pool nor a table of answers, so not read as a run")
 
 
 FORMATS: OpenTable[Format] = OpenTable(
@@ -172,6 +173,7 @@ FORMATS: OpenTable[Format] = OpenTable(
         "cast2022": CAST2022,
         "ikat2023": IKAT2023,
         "ikat2024": IKAT2024,
+        "table": TABLE,
     },
     last=True,
 )

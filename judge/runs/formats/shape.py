@@ -69,11 +69,11 @@ class Rules(msgspec.Struct, frozen=True):
 
     run_id: str
     """JSON path of the run's name."""
-    form: Literal["document", "lines", "entries", "pool"] = "document"
-    """The form of a file: one JSON object, JSON Lines with a turn each, a JSON array or JSON Lines with a turn each, or
-    a pool beside its bank.
+    form: Literal["document", "lines", "entries", "pool", "table"] = "document"
+    """The form of a file: one JSON object, JSON Lines with a turn each, a JSON array or JSON Lines with a turn each, a
+    pool beside its bank, or a table with a row for each response.
 
-    A pool is neither fixed nor converted.
+    A pool and a table are neither fixed nor converted.
     """
     turns: str = ""
     """JSON path of the list of turns, "" where a file has no such list."""

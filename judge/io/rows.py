@@ -1,0 +1,175 @@
+"""Rows of any table: CSV, TSV, Parquet, a JSON list or JSON Lines of objects, data frames, and lists of dicts.
+
+Cells keep what they are, such as lists of texts; `judge.io.tabular` reads tables whose cells are all texts.
+"""
+
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, most_values, sha256, too_many
+from judge.io.tabular import content_of, decoded_text, is_parquet, read_frame, table_of_text
+from judge.io.text import shown
+from judge.records import Problem, file_problem
+
+BOM = b"\xef\xbb\xbf"
+
+
+class FrameRow(msgspec.Struct, frozen=True):
+    """One row and its place in its file, in words."""
+
+    place: str
+    cells: dict[str, Any]
+
+
+class RowTable(msgspec.Struct, frozen=True):
+    """The rows of one file or data frame."""
+
+    file: str
+    """The path, or what a table in memory is called."""
+    digest: str
+    """SHA-256 of the file's bytes as stored; of a table in memory, that of its rows as JSON Lines."""
+    columns: tuple[str, ...]
+    """The names in the order of the file; of objects, each where it comes first."""
+    rows: tuple[FrameRow, ...]
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its endings."""
+        name = Path(self.file).name
+        return name.partition(".")[0] or name
+
+
+def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
+    """The table in a file; None, and its problems, if it cannot be read.
+
+    CSV and TSV are told by what parts the cells of their header, JSON and Parquet by their content. A UsageError if it
+    is Parquet, and polars is not installed.
+    """
+    before = len(problems)
+    content = content_of(path, problems)
+    if content is None:
+        return None
+    file = str(path)
+    if is_parquet(content):
+        frame = read_frame(file, content, problems, most_values())
+        rows = [] if frame is None else _of_mappings(frame.iter_rows(named=True), "row")
+        columns = () if frame is None else tuple(frame.columns)
+    elif content.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
+        rows = _json_rows(file, content.removeprefix(BOM), problems)
+        columns = _columns(rows)
+    else:
+        text = decoded_text(path, content, problems)
+        header, lines = ((), []) if text is None else table_of_text(path, text, problems)
+        rows = [FrameRow(row.place, {**row.cells}) for row in lines]
+        columns = tuple(header)
+    if len(problems) == before and not rows:
+        problems.append(file_problem("empty_file", file, "no row in the table"))
+    if len(problems) == before and len(columns) > MAX_COLUMNS:
+        message = f"{len(columns):,} columns: at most {MAX_COLUMNS:,} are read"
+        problems.append(file_problem("too_many_columns", file, message))
+    if len(problems) > before:
+        return None
+    return RowTable(file, sha256(content), columns, tuple(rows))
+
+
+def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[FrameRow]:
+    """The objects of a JSON list, or of JSON Lines."""
+    if content.lstrip().startswith(b"["):
+        try:
+            values = msgspec.json.decode(content)
+        except (ValueError, RecursionError) as error:
+            problems.append(file_problem("not_json", file, f"not JSON: {error}"))
+            return []
+        places = [f"row {number}" for number in range(1, len(values) + 1)]
+    else:
+        places = []
+        values = []
+        before = len(problems)
+        for number, line in enumerate(io.BytesIO(content), 1):
+            if line.isspace():
+                continue
+            if too_many(problems, file, number, before):
+                break
+            try:
+                values.append(msgspec.json.decode(line))
+                places.append(f"line {number}")
+            except (ValueError, RecursionError) as error:
+                problems.append(file_problem("not_json", file, f"not JSON: {error}", f"line {number}"))
+    rows: list[FrameRow] = []
+    wrong = 0
+    for place, value in zip(places, values, strict=True):
+        if type(value) is dict:
+            rows.append(FrameRow(place, value))
+        elif wrong < MAX_PROBLEMS:
+            wrong += 1
+            message = f"expected an object with a value for each column, found {shown(value)}"
+            problems.append(file_problem("wrong_type", file, message, place))
+    return rows
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value is a table in memory: a data frame of pandas or polars, or a list of dicts."""
+    if isinstance(value, RowTable):
+        return True
+    if hasattr(value, "columns") and (hasattr(value, "to_dicts") or hasattr(value, "to_dict")):
+        return True
+    return isinstance(value, Sequence) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def rows_of(frame: Any, name: str = "data") -> RowTable:
+    """The rows of a data frame of pandas or polars, or of a list of dicts; a UsageError if it has none.
+
+    `name` is what messages call it, and the run whose system no column names.
+    """
+    if isinstance(frame, RowTable):
+        return frame
+    if hasattr(frame, "to_dicts"):
+        values = frame.to_dicts()
+    elif hasattr(frame, "to_dict"):
+        values = frame.to_dict("records")
+    else:
+        values = [dict(row) for row in frame]
+    rows = _of_mappings(values, "row")
+    if not rows:
+        raise UsageError(f"{name}: the table has no row")
+    return RowTable(name, _digest(name, rows), _columns(rows), tuple(rows))
+
+
+def _digest(name: str, rows: Iterable[FrameRow]) -> str:
+    try:
+        return sha256(msgspec.json.Encoder(enc_hook=str).encode_lines([row.cells for row in rows]))
+    except (TypeError, ValueError, UnicodeEncodeError) as error:
+        raise InputError(f"{name}: a cell cannot be stored as text: {error}") from error
+
+
+def _of_mappings(values: Iterable[Mapping[Any, Any]], unit: str) -> list[FrameRow]:
+    """Rows numbered from 1; NaN is None, and what a library has for a list is a list."""
+    rows: list[FrameRow] = []
+    for number, value in enumerate(values, 1):
+        cells = {str(name): _plain(cell) for name, cell in value.items()}
+        rows.append(FrameRow(f"{unit} {number}", cells))
+    return rows
+
+
+def _plain(cell: Any) -> Any:
+    if hasattr(cell, "tolist"):
+        # A number or an array of numpy.
+        cell = cell.tolist()
+    if isinstance(cell, float) and math.isnan(cell):
+        return None
+    if isinstance(cell, tuple):
+        return list(cell)
+    return cell
+
+
+def _columns(rows: Iterable[FrameRow]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row.cells))
+    return tuple(names)

@@ -1,0 +1,72 @@
+"""What a user gives as runs: files that are one run each, and tables whose rows are answers of several systems."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from judge.errors import UsageError
+from judge.io.rows import RowTable
+from judge.io.text import shown
+from judge.records import Problem, Record
+from judge.runs.formats import find_runs, read_run
+from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
+from judge.runs.profiles import PROFILES
+
+RunSource = Path | RowTable
+"""A path of runs, or a table in memory."""
+
+
+def own_profile(path: Path) -> str | None:
+    """The profile of a run's format, if the format has one of its own."""
+    run = read_run(path).run
+    return run.format if run is not None and run.format in PROFILES else None
+
+
+class Sources(Record, frozen=True):
+    """The runs before they are checked."""
+
+    files: tuple[Path, ...]
+    """Files that are a run each, to be read one after the other."""
+    problems: tuple[Problem, ...] = ()
+    """Why other files of folders are not read."""
+    tables: Tables | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken for what in tables, a sentence each."""
+        return () if self.tables is None else tuple(source.said for source in self.tables.sources)
+
+
+def find_sources(
+    given: Iterable[RunSource], columns: Mapping[str, str] | None = None, format: str | None = None
+) -> Sources:
+    """The files of folders and files, of which tables are read whole, since their rows are the topics too.
+
+    Args:
+        given: Folders of runs, runs, and tables in files or in memory.
+        columns: The columns of tables that the user names, by role.
+        format: What every file is to be read as.
+
+    Raises:
+        UsageError: Tables stand beside runs of tracks, or columns are named and there is no table.
+        InputError: A folder is missing or holds no run, or a table cannot be used.
+    """
+    places = list(given)
+    in_memory = [place for place in places if isinstance(place, RowTable)]
+    paths = [place for place in places if not isinstance(place, RowTable)]
+    files: tuple[Path, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    if paths:
+        files, problems = find_runs(paths, also=partial(looks_like_table, named=columns))
+    may_be = format in (None, FORMAT)
+    tabular = [path for path in files if may_be and (format == FORMAT or is_table(path, columns))]
+    if not tabular and not in_memory:
+        if columns:
+            raise UsageError("--column is about tables of questions and answers; the runs have none")
+        return Sources(files, problems)
+    if others := [path for path in files if path not in tabular]:
+        raise UsageError(
+            f"{shown(str(others[0]))} is a run of a track and {shown(str((*tabular, 'data')[0]))} a table of answers: "
+            "their turns are not the same; judge them apart"
+        )
+    return Sources((), problems, read_tables([*tabular, *in_memory], columns))

@@ -1,0 +1,241 @@
+"""Tables of questions and answers are runs: columns by their usual names, questions as topics."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError, UsageError
+from judge.io.rows import rows_of
+from judge.runs.formats.table import USUAL, is_table, looks_like_table, read_tables, texts_of
+from judge.runs.sources import find_sources
+
+ROWS = [
+    {"question": "How tall?", "contexts": ["It is 34 metres high.", "It is open."], "answer": "34 metres."},
+    {"question": "When?", "contexts": ["It was lit in 1871."], "answer": "In 1871."},
+]
+
+
+def tables_of(path: Path, **named: str):
+    tables = find_sources([path], named).tables
+    assert tables is not None
+    return tables
+
+
+def put(path: Path, rows: list[dict]) -> Path:
+    """The rows in the form that the name of the file says."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    else:
+        sign = {".csv": ",", ".tsv": "\t"}[path.suffix]
+
+        def cell(value: object) -> str:
+            text = value if isinstance(value, str) else json.dumps(value)
+            return '"' + text.replace('"', '""') + '"'
+
+        lines = [sign.join(rows[0]), *(sign.join(map(cell, row.values())) for row in rows)]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".jsonl"])
+def test_every_form_of_a_table_gives_the_same_run(tmp_path, suffix):
+    tables = tables_of(put(tmp_path / f"app{suffix}", ROWS))
+    (read,) = tables.runs
+    assert read.run is not None
+    assert (read.run.run_id, read.run.format) == ("app", "table")
+    assert [(turn.turn_id, turn.responses[0].text) for turn in read.run.turns] == [
+        ("q1_1", "34 metres."), ("q2_1", "In 1871."),
+    ]  # fmt: skip
+    texts = [[passage.text for passage in turn.responses[0].listed] for turn in read.run.turns]
+    assert texts == [row["contexts"] for row in ROWS]
+    assert [(topic.topic_id, topic.turns[0].utterance) for topic in tables.topics or ()] == [
+        ("q1", "How tall?"), ("q2", "When?"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ["question", "answer", "contexts", "reference"])
+def test_every_usual_name_is_found_in_any_case(tmp_path, role):
+    for name in USUAL[role]:
+        for written in (name, name.upper(), name.replace("_", " ").title()):
+            row = {"question": "q", "answer": "a", "contexts": ["c"], "reference": "r"}
+            row[written] = row.pop(role)
+            source = tables_of(put(tmp_path / "t.jsonl", [row])).sources[0]
+            assert source.columns[role] == written
+
+
+def test_systems_in_a_column_are_runs_that_share_their_questions(tmp_path):
+    rows = [{"system": name, **row} for name in ("b", "a") for row in ROWS]
+    tables = tables_of(put(tmp_path / "t.jsonl", rows))
+    assert [(read.run.run_id, [turn.turn_id for turn in read.run.turns]) for read in tables.runs if read.run] == [
+        ("b", ["q1_1", "q2_1"]), ("a", ["q1_1", "q2_1"]),
+    ]  # fmt: skip
+    assert tables.sources[0].keys == (("b", "q1_1"), ("b", "q2_1"), ("a", "q1_1"), ("a", "q2_1"))
+
+
+def test_a_question_that_is_asked_again_is_another_turn_of_its_topic(tmp_path):
+    tables = tables_of(put(tmp_path / "t.jsonl", [ROWS[0], ROWS[1], ROWS[0]]))
+    assert [turn.turn_id for turn in tables.runs[0].run.turns] == ["q1_1", "q2_1", "q1_2"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("columns", "turns"),
+    [
+        ([{"id": "7"}, {"id": "x-2"}], ["7_1", "x-2_1"]),
+        # Ids with spaces are no ids of turns, so questions are numbered.
+        ([{"id": "row 1"}, {"id": "row 2"}], ["q1_1", "q2_1"]),
+        ([{"topic": "t"}, {"topic": "t"}], ["t_1", "t_2"]),
+        ([{"topic": "t", "id": "9"}, {"topic": "u", "id": "9"}], ["t_1", "u_1"]),
+        ([{"conversation": "c", "turn": 2}, {"conversation": "c", "turn": "1"}], ["c_2", "c_1"]),
+    ],
+)
+def test_ids_topics_and_turns_name_the_turns(tmp_path, columns, turns):
+    rows = [{**own, **row} for own, row in zip(columns, ROWS, strict=True)]
+    tables = tables_of(put(tmp_path / "t.jsonl", rows))
+    assert [turn.turn_id for turn in tables.runs[0].run.turns] == turns  # type: ignore[union-attr]
+
+
+def test_a_conversation_shows_what_came_before(tmp_path):
+    rows = [
+        {"conversation": "c", "turn": 1, "question": "How tall?", "answer": "34.", "reference": "34 metres."},
+        {"conversation": "c", "turn": 2, "question": "And wide?", "answer": "Nine."},
+        {"conversation": "c", "turn": 3, "question": "Thanks.", "answer": "Bye."},
+    ]
+    (topic,) = tables_of(put(tmp_path / "t.jsonl", rows)).topics or ()
+    said = [[(each.utterance, each.response) for each in turn.context] for turn in topic.turns]
+    # The reference is what was said before, or the answer of the only system.
+    assert said == [[], [("How tall?", "34 metres.")], [("How tall?", "34 metres."), ("And wide?", "Nine.")]]
+
+
+def test_references_of_all_rows_of_a_question_count(tmp_path):
+    rows = [
+        {"system": "a", "question": "q", "answer": "x", "reference": '["1871", "in 1871"]'},
+        {"system": "b", "question": "q", "answer": "y", "reference": "the year 1871"},
+    ]
+    (topic,) = tables_of(put(tmp_path / "t.jsonl", rows)).topics or ()
+    assert topic.turns[0].references == ("1871", "in 1871", "the year 1871")
+
+
+@pytest.mark.parametrize(
+    ("rows", "named", "said"),
+    [
+        ([{"answer": "a", "response": "b", "question": "q"}], {},
+            "'answer' and 'response' may each be the answer; name one: --column answer=answer"),
+        ([{"question": "q", "reply": "a"}], {"question": "question"}, "no column of answers"),
+        ([{"question": "q", "answer": "a"}], {"answer": "reply"},
+            "no column 'reply' for answer; found 'question', 'answer'"),
+        ([{"question": " ", "answer": "a"}], {}, "line 1: no question in the column 'question'"),
+        ([{"question": "q", "answer": ["a"]}], {}, "line 1: column 'answer': expected a text, found a list with 1 entries"),
+        ([{"question": "q", "answer": "a", "contexts": '["cut'}], {}, "expected a text, or a list of texts as JSON"),
+        ([{"question": "q", "answer": "a", "contexts": [1]}], {}, "expected a text, or a list of texts as JSON"),
+        ([{"question": "q", "answer": "a", "system": ""}], {}, "no name of a system in the column 'system'"),
+        ([{"question": "q", "answer": "a", "turn": 1}], {}, "a turn without a conversation"),
+        ([{"question": "q", "answer": "a", "topic": "t", "turn": "x"}], {}, "turn 'x': expected a whole number"),
+        ([{"question": "q", "answer": "a", "topic": "a b"}], {}, "topic 'a b': expected letters and digits"),
+        ([{"id": 1, "question": "q", "answer": "a"}, {"id": 1, "question": "q", "answer": "b"}], {},
+            "line 2: the id '1' of 't' was already at line 1"),
+        ([{"id": 1, "system": "a", "question": "q", "answer": "a"},
+          {"id": 1, "system": "b", "question": "r", "answer": "b"}], {}, "line 2: 1_1 asks 'r' here, 'q' at "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_message_with_its_place(tmp_path, rows, named, said):
+    path = put(tmp_path / "t.jsonl", rows)
+    with pytest.raises(InputError) as refused:
+        read_tables([path], named)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+
+
+def test_a_role_that_is_none_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="--column anser: no such role; did you mean answer"):
+        read_tables([put(tmp_path / "t.jsonl", ROWS)], {"anser": "x"})
+
+
+def test_tables_and_runs_of_tracks_are_not_judged_together(tmp_path):
+    put(tmp_path / "t.jsonl", ROWS)
+    (tmp_path / "run.json").write_text('{"run_name": "r", "run_type": "automatic", "turns": []}', encoding="utf-8")
+    with pytest.raises(UsageError, match="judge them apart"):
+        find_sources([tmp_path])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"metadata": {"run_id": "r"}, "answer": [{"text": "t", "citations": []}], "references": []}\n',
+        b'{"run_name": "r", "turns": [{"turn_id": "1-1_1", "question": "q", "answer": "a"}]}',
+        b"1-1_1 Q0 d1 1 2.0 run\n",
+        b"turn_id\tresponse_id\n",
+        b"# Notes\n\nThe answer to a question, and more.\n",
+        b"",
+    ],
+)
+def test_what_is_no_table_is_not_taken_for_one(tmp_path, content):
+    path = tmp_path / "file.txt"
+    path.write_bytes(content)
+    assert not looks_like_table(path, content)
+
+
+def test_a_first_row_longer_than_the_head_is_still_seen(tmp_path):
+    row = {"contexts": ["x" * 100_000], "question": "q", "answer": "a"}
+    assert is_table(put(tmp_path / "t.jsonl", [row])) and is_table(put(tmp_path / "t.json", [row]))
+
+
+def test_a_cell_of_megabytes_is_read(tmp_path):
+    row = {"question": "q", "contexts": "x" * 2_000_000, "answer": "a"}
+    (read,) = tables_of(put(tmp_path / "t.csv", [row])).runs
+    assert len(read.run.turns[0].responses[0].listed[0].text) == 2_000_000  # type: ignore[union-attr, arg-type]
+
+
+def test_rows_in_memory_are_a_table_and_their_digest_is_that_of_their_content():
+    one, same, other = rows_of(ROWS), rows_of([dict(row) for row in ROWS]), rows_of(ROWS[:1])
+    assert one.digest == same.digest != other.digest
+    tables = find_sources([one]).tables
+    assert tables is not None and [read.run.run_id for read in tables.runs if read.run] == ["data"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_is_a_table(library):
+    module = pytest.importorskip(library)
+    frame = module.DataFrame({
+        "question": ["q", "r"], "answer": ["a", None], "contexts": [["c", "d"], ["e"]], "score": [1.0, float("nan")],
+    })  # fmt: skip
+    tables = find_sources([rows_of(frame)]).tables
+    assert tables is not None
+    run = tables.runs[0].run
+    assert run is not None
+    assert [turn.responses[0].text for turn in run.turns] == ["a", ""]
+    assert [len(turn.responses[0].listed) for turn in run.turns] == [2, 1]
+
+
+def test_parquet_with_lists_is_a_table(tmp_path):
+    polars = pytest.importorskip("polars")
+    polars.DataFrame(ROWS).write_parquet(tmp_path / "t.parquet")
+    (read,) = tables_of(tmp_path / "t.parquet").runs
+    assert [len(turn.responses[0].listed) for turn in read.run.turns] == [2, 1]  # type: ignore[union-attr]
+
+
+@given(st.lists(st.text(min_size=1).filter(str.strip)))
+def test_a_list_in_a_cell_is_read_as_json_and_as_python_writes_it(texts):
+    wanted = [text.strip() for text in texts]
+    assert texts_of(json.dumps(texts)) == wanted
+    assert texts_of(repr(texts)) == wanted
+
+
+@given(st.one_of(st.none(), st.text(), st.integers(), st.lists(st.one_of(st.text(), st.integers(), st.none()))))
+def test_no_cell_raises(cell):
+    texts = texts_of(cell)
+    assert texts is None or all(text.strip() == text != "" for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "rows"),
+    [("plain.csv", 1, 5), ("one_context.csv", 1, 5), ("semicolon.csv", 1, 5), ("two_systems.csv", 2, 10),
+     ("ragas.jsonl", 1, 5), ("deepeval.json", 1, 5), ("minimal.jsonl", 1, 2)],
+)  # fmt: skip
+def test_tables_as_other_tools_write_them(shared, name, runs, rows):
+    tables = tables_of(shared.parent / "cases" / "tables" / name)
+    assert (len(tables.runs), len(tables.sources[0].keys)) == (runs, rows)
