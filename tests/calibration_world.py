@@ -16,12 +16,12 @@ from judge.gold.rows import GoldRow
 from judge.io.files import jsonl_bytes
 from judge.io.ids import topic_of
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.records import Level, Passage, Scale
-from judge.runs.records import TokenCount
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Passage, Scale
+from tests import build
 from tests.conftest import put
 
-SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
+SCALE = build.scale()
 FAST = ("--replicates", "200", "--permutations", "200")
 """The fewest resamples there may be."""
 RUNS = ("ape", "bee", "cat", "dog", "eel")
@@ -85,11 +85,8 @@ def pooled(
     response_id: str, text: str, *runs: str, turn_id: str = "1-1_1", passages: tuple[str, ...] | None = None
 ) -> PooledResponse:
     """A response that runs gave at rank 1, with a passage of its own unless others are named."""
-    entries = tuple(RunEntry(run, 1, "used", "0" * 64) for run in runs)
-    size = len(text.split())
     used = (f"p{response_id}",) if passages is None else passages
-    count = TokenCount(size, size, size, None)
-    return PooledResponse(response_id, turn_id, topic_of(turn_id), text, used, count, False, entries)
+    return build.pooled(response_id, turn_id, *runs, text=text, passages=used)
 
 
 def pool(world: Iterable[Item], *, shift: int = 0, words: Callable[[Item], int] = lambda one: 0) -> Pool:

@@ -1,7 +1,5 @@
 import asyncio
 import math
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +18,10 @@ from judge.ask.records import Failure, Judgment, Task, in_order, tasks
 from judge.judges.journal import Journal
 from judge.judges.model import FREE, Model, Price
 from judge.judges.records import AnswerForm, Completion, Request
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool
 from judge.records import Criterion, Level, Passage, Scale
-from judge.runs.records import TokenCount
 from tests.ask.clock import assess_at_once
+from tests.build import pooled
 
 LEVELS = tuple(Level(grade, str(grade), f"level {grade}") for grade in range(4))
 SCALE = Scale(LEVELS, "higher", (2, 3), None)
@@ -40,10 +38,7 @@ def criterion(name: str = "naturalness", inputs: tuple[str, ...] = ("response",)
 def pool(texts: Sequence[str], passages: tuple[str, ...] = ("p1",), known: bool = True) -> Pool:
     return Pool(
         responses=tuple(
-            PooledResponse(
-                response_id=f"R{index:05}", turn_id=f"1-1_{index}", topic_id="1-1", text=text, passages=passages,
-                tokens=TokenCount(1, 1, 1, None), truncated=False, runs=(RunEntry("run", 1, "used", "sha"),),
-            )
+            pooled(f"R{index:05}", f"1-1_{index}", "run", text=text, passages=passages)
             for index, text in enumerate(texts)
         ),
         passages={key: Passage(key, f"text of {key}", "collection") for key in passages} if known else {},
@@ -357,18 +352,6 @@ def test_concurrency_is_bounded() -> None:
 
     judged(None, Counting(delay=0.005), [f"t{index}" for index in range(30)], Settings(concurrency=7))
     assert most == 7
-
-
-def test_ctrl_c_drains_and_the_same_run_goes_on(tmp_path: Path) -> None:
-    texts = [f"t{index}" for index in range(30)]
-    model = Scripted(delay=0.02, hook=lambda calls: os.kill(os.getpid(), signal.SIGINT) if calls == 6 else None)
-    with pytest.raises(errors.Interrupted, match="of 30 judgments made"):
-        judged(tmp_path, model, texts)
-    paid = {request.response for request in model.asked}
-    assert 6 <= len(paid) < 30
-    later = Scripted()
-    assert all(isinstance(result, Judgment) for result in judged(tmp_path, later, texts))
-    assert {request.response for request in later.asked} == set(texts) - paid
 
 
 def test_progress_counts_every_task_once(tmp_path: Path) -> None:

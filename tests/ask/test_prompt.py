@@ -13,7 +13,8 @@ from judge.judges.forms import answer_instruction, supported_forms
 from judge.judges.records import AnswerForm, Completion, Message
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, JudgedUnit, Passage
-from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
+from judge.runs.records import Exchange, PtkbStatement, Turn
+from tests import build
 
 TAGS = (*BLOCKS, "passage")
 SHOWING = list({criterion.inputs: criterion for criterion in bundled_criteria()}.values())
@@ -21,7 +22,7 @@ SHOWING = list({criterion.inputs: criterion for criterion in bundled_criteria()}
 
 
 def pooled(text: str, *passages: str, unit: JudgedUnit = "response") -> PooledResponse:
-    return PooledResponse("R00001", "1-1_2", "1-1", text, passages, TokenCount(1, 1, 1, None), False, (), unit)
+    return build.pooled("R00001", "1-1_2", text=text, passages=passages, unit=unit)
 
 
 def collection(*texts: str) -> dict[str, Passage]:

@@ -20,6 +20,7 @@ from judge.pool.bank import read_pool_folder
 from judge.pool.build import normalize
 from judge.pool.records import Pool, RunEntry
 from judge.records import Level, Scale
+from tests import build
 from tests.calibration_world import SCALE, gold_rows, items, labels, pool, row, write_columns, write_gold, write_output
 from tests.conftest import put, refused
 
@@ -33,7 +34,7 @@ def panel(rows: list[GoldRow], *said: Labels, scale: Scale = SCALE, **options: o
 
 
 def test_codes_point_into_the_scale_in_natural_order_of_turns() -> None:
-    uneven = Scale((Level(9, "9", ""), Level(-1, "-1", ""), Level(4, "4", "")), "higher", (9,), None)
+    uneven = build.scale((9, -1, 4), positive=(9,))
     rows = [row("1_10", "R1", 4), row("1_2", "R3", -1), row("1_2", "R2", 9)]
     found = panel(rows, labels("m", {("1_2", "R2"): 4, ("1_10", "R1"): -1}), scale=uneven)
     assert found.grades == (-1, 4, 9)
@@ -53,7 +54,7 @@ def test_themes_join_their_topics_and_the_items_keep_theirs() -> None:
 
 
 def test_the_farthest_is_measured_in_grades_not_in_places() -> None:
-    uneven = Scale(tuple(Level(grade, str(grade), "") for grade in (0, 1, 2, 9)), "higher", (9,), None)
+    uneven = build.scale((0, 1, 2, 9), positive=(9,))
     found = panel([row("1_1", "R1", 2)], labels("m", {}), scale=uneven)
     assert found.farthest(found.columns[0].codes).tolist() == [3]
 

@@ -15,7 +15,8 @@ from judge.errors import InputError
 from judge.gold.check import check_gold, plain_scale
 from judge.gold.rows import GoldRow, check_scale, match, parse_gold, read_gold
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Level, Scale
+from judge.records import Level
+from tests.build import scale
 from tests.calibration_world import pooled
 from tests.conftest import refused
 
@@ -321,8 +322,8 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
 
 
 def test_grades_off_the_scale_are_found() -> None:
-    scale = Scale(tuple(Level(grade, str(grade), "") for grade in (0, 1, 2)), "higher", (2,), Level(9, "?", ""))
-    found = check_scale([row(grade=0), row(grade=3, run_id="mill"), row(grade=-1), row(grade=9)], scale, "g.jsonl")
+    graded = scale(range(3), positive=(2,), unable=Level(9, "?", ""))
+    found = check_scale([row(grade=0), row(grade=3, run_id="mill"), row(grade=-1), row(grade=9)], graded, "g.jsonl")
     assert [problem.code for problem in found] == ["off_scale"] * 3
     assert found[0].message == f"groundedness grade 3 by ann for text {DIGEST[:12]} of mill: expected one of 0, 1, 2"
     assert found[0].file == "g.jsonl"

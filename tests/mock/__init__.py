@@ -16,10 +16,12 @@ import pytest
 
 from judge.judges.model import Model
 from judge.judges.records import AnswerForm, Completion, Message, Request
-from judge.records import Level, Scale
+from judge.records import Level as Level
+from judge.records import Scale as Scale
+from tests.build import scale
 from tests.time_limit import PATIENCE
 
-SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
+SCALE = scale()
 SCRIPT = Path(__file__).with_name("server.py")
 
 

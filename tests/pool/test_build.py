@@ -18,6 +18,7 @@ from judge.pool.selection import Selection, candidates
 from judge.records import Passage
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, TokenCount
+from tests.build import psg
 from tests.runs import TokenLimit
 
 
@@ -34,10 +35,6 @@ def counter(limit: int) -> Callable[[str], TokenCount]:
         return TokenCount(bare=n, english=n + 1, whitespace=n, cut=ends[limit - 1] if n > limit else None)
 
     return count
-
-
-def psg(passage_id: str, score: float | None = None, used: bool | None = None, text: str | None = None) -> Provenance:
-    return Provenance(passage_id, score, used, text)
 
 
 def cand(run_id: str, turn_id: str, text: str, *used: Provenance, rank: int = 1) -> Candidate:

@@ -16,7 +16,7 @@ from judge.jobs.pooling import Pooling
 from judge.pool import screen
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
-from judge.runs.records import TokenCount
+from tests.build import pooled
 
 PASSAGE = "The ferry to the island leaves the old pier at noon and returns before dark every day in summer."
 GERMAN = (
@@ -166,7 +166,7 @@ def test_long_hostile_texts_can_be_screened(unit: str) -> None:
 
 
 def response(number: int, text: str, passages: tuple[str, ...] = ()) -> PooledResponse:
-    return PooledResponse(f"R{number:05d}", f"1_{number}", "1", text, passages, TokenCount(1, 1, 1, None), False, ())
+    return pooled(f"R{number:05d}", f"1_{number}", text=text, passages=passages)
 
 
 POOL = Pool(

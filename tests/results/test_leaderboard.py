@@ -11,35 +11,25 @@ from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
-from judge.io.ids import response_run, topic_of
+from judge.io.ids import response_run
 from judge.io.table import records_tsv
-from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
-from judge.records import Criterion, Estimate, Level, Passage, Scale
+from judge.pool.records import Pool, PooledResponse, PooledTurn
+from judge.records import Criterion, Estimate, Level, Passage
 from judge.results.leaderboard import COLUMNS, board, coverage, leaderboard, leaderboard_markdown, share_positive
 from judge.results.qrels import qrels_text
 from judge.results.rows import Score
 from judge.results.turns import reciting_runs
-from judge.runs.records import Exclusion, TokenCount
+from judge.runs.records import Exclusion
 from judge.stats.separation import Place
 from tests import calibration_world as world
+from tests.build import pooled, scale
 from tests.conftest import put
 
 UNABLE = Level(-1, "unable", "")
 
 
-def scale(grades: range = range(4), polarity: str = "higher", positive: tuple[int, ...] = (2, 3)) -> Scale:
-    return Scale(tuple(Level(grade, str(grade), "") for grade in grades), polarity, positive, UNABLE)
-
-
 def criterion(name: str = "groundedness", variant: str = "graded", **options: object) -> Criterion:
-    return Criterion(name, variant, 1, (), "grade", scale(**options), (), None, "", "", "x.md", "c" * 64)
-
-
-def pooled(response_id: str, turn_id: str, *entries: tuple[str, int]) -> PooledResponse:
-    runs = tuple(RunEntry(run_id, rank, "used", "0" * 64) for run_id, rank in entries)
-    return PooledResponse(
-        response_id, turn_id, topic_of(turn_id), "text", (), TokenCount(1, 1, 1, None), False, runs
-    )  # fmt: skip
+    return Criterion(name, variant, 1, (), "grade", scale(**options, unable=UNABLE), (), None, "", "", "x.md", "c" * 64)
 
 
 def pool(*responses: PooledResponse, excluded: tuple[Exclusion, ...] = ()) -> Pool:

@@ -10,6 +10,7 @@ from judge.io.ids import parse_qrels, qrels_lines
 from judge.records import Criterion, Level, Scale
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from tests import calibration_world as world
+from tests.build import scale
 
 UNABLE = Level(-1, "unable", "Cannot be judged.")
 INVERTED = Scale(
@@ -17,8 +18,8 @@ INVERTED = Scale(
 )
 
 
-def criterion(scale: Scale = INVERTED, name: str = "groundedness", variant: str = "yesno") -> Criterion:
-    return Criterion(name, variant, 2, ("response",), "grade", scale, (), None, "", "", "prompt.md", "c" * 64)
+def criterion(of: Scale = INVERTED, name: str = "groundedness", variant: str = "yesno") -> Criterion:
+    return Criterion(name, variant, 2, ("response",), "grade", of, (), None, "", "", "prompt.md", "c" * 64)
 
 
 def judgment(
@@ -133,15 +134,14 @@ def test_the_sidecar_says_what_was_asked_who_answered_and_what_is_missing() -> N
 
 
 def test_the_sidecar_says_which_share_a_reader_of_the_qrels_gets() -> None:
-    levels = tuple(Level(grade, str(grade), "") for grade in range(4))
-    graded = msgspec.structs.replace(criterion(), scale=Scale(levels, "higher", (2, 3), None))
+    graded = criterion(scale())
     judgments = [judgment("9-1_2", "R00001", 1), judgment("9-1_2", "R00002", 3), judgment("9-1_3", "R00003", 3)]
     assert sidecar(graded, judgments, "")["share"] == (
         "P(rel=2)@1 of this file and response_runs/, by `trec_eval -c` or ir-measures, is share_of_turns of "
         "leaderboard.tsv: over the 2 turns of this file, where a turn without a grade is not positive; share_positive "
         "there is over the graded turns of the run alone"
     )
-    gap = msgspec.structs.replace(graded, scale=Scale(levels, "higher", (1, 3), None))
+    gap = criterion(scale(positive=(1, 3)))
     assert sidecar(gap, judgments, "")["share"].startswith("trec_eval cannot")
 
 

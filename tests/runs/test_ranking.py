@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from judge.runs.formats import read_run
 from judge.runs.ranking import provenance_run, ranking, used_provenance
 from judge.runs.records import Provenance, Response, Run, RunTurn
-
-
-def psg(passage_id: str, score: float | None = None, used: bool | None = None, text: str | None = None) -> Provenance:
-    return Provenance(passage_id, score, used, text)
+from tests.build import psg
 
 
 @pytest.mark.parametrize(

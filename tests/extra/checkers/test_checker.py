@@ -14,9 +14,9 @@ from judge.extra.checkers.served import ServerChecker
 from judge.judges.backends import open_model
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion
-from judge.pool.records import PooledResponse, RunEntry
+from judge.pool.records import PooledResponse
 from judge.records import Passage
-from judge.runs.records import TokenCount
+from tests.build import pooled
 from tests.mock import used
 from tests.scoring import Serve
 
@@ -29,9 +29,7 @@ TEXT = "The ferry leaves at noon. Tickets cost nine crowns. Dogs ride free. Shal
 
 
 def response(text: str = TEXT) -> PooledResponse:
-    return PooledResponse(
-        "R1", "1-1_1", "1-1", text, ("p1", "p2"), TokenCount(9, 9, 9, None), False, (RunEntry("x", 1, "used", "0"),)
-    )  # fmt: skip
+    return pooled("R1", "1-1_1", "x", text=text, passages=("p1", "p2"))
 
 
 def judged(name: str, text: str = TEXT, options: ModelOptions | None = None) -> Judgment | Failure:

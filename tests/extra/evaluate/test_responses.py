@@ -12,15 +12,10 @@ from judge.extra.evaluate import Over, graded
 from judge.extra.evaluate.breakdown import TABLES, turn_facts
 from judge.io.ids import TrecRun
 from judge.pool.records import Pool
-from judge.records import Level, Scale
-from tests.results.test_leaderboard import pooled
+from judge.records import Scale
+from tests.build import pooled, scale
 
 Grades = Mapping[str, Mapping[str, int]]
-
-
-def scale(*grades: int, polarity: str = "higher", positive: tuple[int, ...] = (2, 3)) -> Scale:
-    assert polarity in ("higher", "lower")
-    return Scale(tuple(Level(grade, str(grade), "") for grade in grades), polarity, positive, None)  # type: ignore[arg-type]
 
 
 def qrels(
@@ -38,7 +33,7 @@ def value(run: graded.ScoredRun, measure: graded.ResponseMeasure, over: Over) ->
 
 
 def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
-    (run,) = graded.scored_runs(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
+    (run,) = graded.scored_runs(RUN, qrels(GRADES, scale()))
     assert (len(run.first), run.unjudged, run.outside) == (3, 1, ("9_1",))
     # Grades 3, none, 1, and one turn unanswered.
     assert value(run, "mean", "qrels") == (3 + 0 + 1 + 0) / 4
@@ -52,13 +47,13 @@ def test_a_response_that_nobody_judged_is_in_no_comparison() -> None:
     """Of ten topics, b has the grade of a on eight and no grade on one, and leaves one unanswered, which counts 0."""
     runs = {name: {f"{topic}_1": f"{name}{topic}" for topic in range(10 if name == "a" else 9)} for name in "ab"}
     grades = {f"{topic}_1": {f"a{topic}": 2, **({f"b{topic}": 2} if topic < 8 else {})} for topic in range(10)}
-    (pair,) = graded.evaluated_criterion(runs, qrels(grades, scale(0, 1, 2, 3))).compared["mean"].pairs
+    (pair,) = graded.evaluated_criterion(runs, qrels(grades, scale())).compared["mean"].pairs
     assert (pair.difference.n, pair.difference.value) == (9, pytest.approx(2 / 9))
     assert (pair.at_worst.difference.n, pair.at_worst.difference.value) == (10, pytest.approx(2 * 2 / 10))
 
 
 def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
-    of = scale(0, 1, 2, 3, polarity="lower", positive=(0, 1))
+    of = scale(polarity="lower", positive=(0, 1))
     evaluated = graded.evaluated_criterion(RUN, qrels(GRADES, of))
     (run,) = evaluated.runs
     assert value(run, "mean", "qrels") == (3 + 0 + 1 + 0) / 4
@@ -72,7 +67,7 @@ def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
 
 def test_a_scale_above_zero_has_a_worst_grade_of_its_own() -> None:
     grades = {"1_1": {"R1": 4}, "1_2": {"R3": 2}}
-    (scored,) = graded.scored_runs({"a": {"1_1": "R1"}}, qrels(grades, scale(1, 2, 3, 4, positive=(3, 4))))
+    (scored,) = graded.scored_runs({"a": {"1_1": "R1"}}, qrels(grades, scale((1, 2, 3, 4), positive=(3, 4))))
     assert value(scored, "mean", "qrels") == (4 + 0) / 2
     assert value(scored, "mean", "worst") == (4 + 1) / 2
 
@@ -85,13 +80,13 @@ def test_without_a_scale_there_is_a_mean_and_by_a_threshold_a_share() -> None:
 
 
 @pytest.mark.parametrize(("of", "threshold", "level"), [
-    (scale(0, 1, 2, 3), None, 2),
-    (scale(0, 1, 2, 3), 3, 3),
-    (scale(0, 1, 2, 3, positive=(3,)), None, 3),
-    (scale(0, 1, 2, 3, positive=(2,)), None, None),
-    (scale(0, 1, positive=(0, 1)), None, None),
-    (scale(0, 1, polarity="lower", positive=(0,)), None, None),
-    (scale(1, 2, polarity="lower", positive=(1,)), 1, None),
+    (scale(), None, 2),
+    (scale(), 3, 3),
+    (scale(positive=(3,)), None, 3),
+    (scale(positive=(2,)), None, None),
+    (scale((0, 1), positive=(0, 1)), None, None),
+    (scale((0, 1), polarity="lower", positive=(0,)), None, None),
+    (scale((1, 2), polarity="lower", positive=(1,)), 1, None),
     (None, 2, 2),
     (None, 0, None),
     (None, 4, 4),
@@ -103,8 +98,8 @@ def test_a_level_of_trec_eval_is_claimed_only_where_it_tells_the_positive_grades
 
 
 def test_a_threshold_counts_towards_the_good_end() -> None:
-    assert qrels(GRADES, scale(0, 1, 2, 3), 3).positive == {3}
-    assert qrels(GRADES, scale(0, 1, 2, 3, polarity="lower"), 1).positive == {0, 1}
+    assert qrels(GRADES, scale(), 3).positive == {3}
+    assert qrels(GRADES, scale(polarity="lower"), 1).positive == {0, 1}
     assert qrels(GRADES, None, 2).positive == {2, 3}
 
 
@@ -145,7 +140,7 @@ def test_runs_without_a_graded_response_are_refused_with_the_reason() -> None:
 
 def test_a_run_beside_the_qrels_is_a_counted_row_and_no_silent_zero() -> None:
     runs = RUN | {"none": {}, "strange": {"9_1": "R1"}}
-    evaluated = graded.evaluated_criterion(runs, qrels(GRADES, scale(0, 1, 2, 3)))
+    evaluated = graded.evaluated_criterion(runs, qrels(GRADES, scale()))
     grid = graded.response_table([evaluated], turn_facts(GRADES), "run")
     (line,) = [line for line in grid if line[1:3] == ("mean", "strange")]
     assert line[3].value == 0.0 and line[4].value is None
@@ -158,10 +153,7 @@ def test_a_pool_has_its_first_responses_and_runs_of_which_nothing_was_pooled() -
 
 
 def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() -> None:
-    made = [
-        graded.evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3), name=name))
-        for name in ("relevance", "naturalness")
-    ]
+    made = [graded.evaluated_criterion(RUN, qrels(GRADES, scale(), name=name)) for name in ("relevance", "naturalness")]
     facts = turn_facts(GRADES)
     grid = graded.response_table(made, facts, "run")
     assert grid.names == (
@@ -176,7 +168,7 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
 
 
 def test_every_turn_of_a_run_has_a_line_with_what_became_of_it() -> None:
-    evaluated = graded.evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
+    evaluated = graded.evaluated_criterion(RUN, qrels(GRADES, scale()))
     lines = "".join(graded.turn_lines([evaluated], turn_facts(GRADES))).splitlines()
     assert lines[0].split("\t") == graded.TURN_COLUMNS
     assert [line.split("\t") for line in lines[1:]] == [

@@ -8,13 +8,14 @@ from judge.ask.records import Failure, Judgment
 from judge.extra.nuggets import Nugget, create
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
-from tests.extra.nuggets.world import TOKENS, response
+from tests.build import pooled
+from tests.extra.nuggets.world import response
 
 CREATION, MERGING, IMPORTANCE = map(find_criterion, ("nugget_creation", "nugget_merging", "nugget_importance"))
 
 
 def using(number: int, turn_id: str, *passages: str) -> PooledResponse:
-    return PooledResponse(f"R{number:05d}", turn_id, "1-1", f"Text {number}.", passages, TOKENS, False, ())
+    return pooled(f"R{number:05d}", turn_id, text=f"Text {number}.", passages=passages)
 
 
 POOL = Pool(

@@ -3,17 +3,13 @@
 from judge.extra.nuggets import Importance, LabelFailure, MatchedNugget, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.labels import PairLabels
 from judge.io.ids import topic_of
-from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
-from judge.runs.records import TokenCount
-
-TOKENS = TokenCount(bare=1, english=1, whitespace=1, cut=None)
+from judge.pool.records import Pool, PooledResponse, PooledRun
+from tests.build import pooled
 
 
 def response(number: int, turn_id: str, *run_ids: str, text: str = "") -> PooledResponse:
     """A response that these runs ranked first."""
-    entries = tuple(RunEntry(run_id, 1, "flagged", "0" * 64) for run_id in run_ids)
-    name = f"R{number:05d}"
-    return PooledResponse(name, turn_id, topic_of(turn_id), text or f"Text {number}.", (), TOKENS, False, entries)
+    return pooled(f"R{number:05d}", turn_id, *run_ids, text=text or f"Text {number}.")
 
 
 def pool(*responses: PooledResponse, turns: tuple[str, ...] = ()) -> Pool:

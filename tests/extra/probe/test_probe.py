@@ -20,9 +20,9 @@ from judge.extra.probe.probes import CANARIES, WANT
 from judge.io.files import jsonl_bytes
 from judge.judges.records import Request
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool
 from judge.records import Passage
-from judge.runs.records import TokenCount
+from tests.build import pooled
 from tests.calibrate.test_certificate import certified
 from tests.calibration_world import FAST, contents
 from tests.conftest import INPUTS, PROJECT, complaint, put, start_python
@@ -46,10 +46,7 @@ def town_pool(topics: int = 6) -> Pool:
             evidence = (f"The {name} is open all day.", f"To see it the price is {price} crowns, and you can.")
             keys = tuple(f"p{number}-{place}" for place in range(2))
             passages |= {key: Passage(key, words, "collection") for key, words in zip(keys, evidence, strict=True)}
-            count = TokenCount(20, 20, 20, None)
-            responses.append(
-                PooledResponse(f"R{number:05}", f"{topic}_{turn}", str(topic), text, keys, count, False, ())
-            )
+            responses.append(pooled(f"R{number:05}", f"{topic}_{turn}", text=text, passages=keys))
     return Pool(tuple(responses), passages, ())
 
 

@@ -8,13 +8,14 @@ from judge.ask.records import Failure
 from judge.calibrate import certified as certificates
 from judge.extra.probe.card import UNMOVED, canary_rows, probe_row, word_for
 from judge.extra.probe.probes import PROBES, ProbePair, Standing, standing, why_missing
-from judge.records import Estimate, Level, Scale
+from judge.records import Estimate
 from judge.stats.means import mean_interval
+from tests.build import scale
 from tests.calibration_world import failure, judgment
 
 PROBE = {probe.name: probe for probe in PROBES}
-UP = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
-DOWN = Scale(tuple(Level(grade, str(grade), "") for grade in (0, 1)), "lower", (0,), None)
+UP = scale()
+DOWN = scale((0, 1), "lower", (0,))
 
 
 def at(step: int | None, expected: float | None = None) -> Standing | None:

@@ -13,12 +13,12 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import defuse
 from judge.extra.probe.job import draw_items, make_twin, passages_of, twin_response, wanted_labels
 from judge.extra.probe.probes import CANARIES, KINDS, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
-from judge.io.ids import topic_of
 from judge.judges.forms import answer_labels
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool
 from judge.records import Criterion, Passage
-from judge.runs.records import TokenCount, Turn
+from judge.runs.records import Turn
 from judge.stats.tables import Undefined
+from tests.build import pooled
 
 LABELS = alterations.WantedLabels("3", "0")
 GRADED = find_criterion("groundedness/graded")
@@ -31,8 +31,7 @@ def item(
     place: int = 0,
     turn_id: str = "1-1_1",
 ) -> alterations.ProbeItem:
-    response = PooledResponse("R00001", turn_id, topic_of(turn_id), text, (), TokenCount(1, 1, 1, None), False, ())
-    return alterations.ProbeItem(response, tuple(passages), tuple(elsewhere), place)
+    return alterations.ProbeItem(pooled("R00001", turn_id, text=text), tuple(passages), tuple(elsewhere), place)
 
 
 def made(make: alterations.Making, of: alterations.ProbeItem, seed: int = 0) -> alterations.Twin | Undefined:
@@ -277,13 +276,15 @@ def test_the_ends_of_a_scale_follow_its_polarity() -> None:
 
 def world(topics: int = 4, each: int = 5) -> Pool:
     responses = tuple(
-        PooledResponse(
-            f"R{topic * 100 + turn:05}", f"{topic}_{turn}", str(topic), f"Lift {topic} is {turn} m wide.",
-            (f"p{topic}-{turn}", f"q{topic}"), TokenCount(1, 1, 1, None), False, (),
+        pooled(
+            f"R{topic * 100 + turn:05}",
+            f"{topic}_{turn}",
+            text=f"Lift {topic} is {turn} m wide.",
+            passages=(f"p{topic}-{turn}", f"q{topic}"),
         )
         for topic in range(topics)
         for turn in range(each)
-    )  # fmt: skip
+    )
     keys = sorted({key for response in responses for key in response.passages})
     return Pool(responses, {key: Passage(key, f"Text of {key}.", "collection") for key in keys}, ())
 
