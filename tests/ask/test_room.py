@@ -103,9 +103,9 @@ def test_a_run_that_was_killed_between_the_two_goes_on_with_more_room(tmp_path: 
     assert asked(tmp_path / "part", 100, ("150",)) == (["2"], [200])
 
 
-def test_a_judge_without_room_is_not_asked_twice(tmp_path: Path) -> None:
-    model = Thinker(None)
-    model.asked = []
+@pytest.mark.parametrize(("room", "form"), [(None, "text"), (1, "label")])
+def test_without_room_and_for_a_label_nothing_is_asked_twice(room: int | None, form: str) -> None:
+    model = Thinker(room, forms=(form,))
     one = pool(["150"])
     with Journal(None) as journal:
         (result,) = assess(tasks(one, [criterion()]), model, journal, one)
@@ -142,15 +142,6 @@ def test_a_journal_that_is_taken_over_brings_its_limits(tmp_path: Path) -> None:
     with Journal(tmp_path / "own") as journal:
         journal.adopt(tmp_path / "other")
     assert asked(tmp_path / "own", 100) == (["2", "2", "2", "2"], [])
-
-
-def test_a_label_needs_no_more_room() -> None:
-    model = Thinker(1, forms=("label",))
-    one = pool(["150"])
-    with Journal(None) as journal:
-        (result,) = assess(tasks(one, [criterion()]), model, journal, one)
-    assert isinstance(result, Failure)
-    assert len(model.asked) == 1
 
 
 def test_exports_merges_and_replays_hold_both_replies(tmp_path: Path) -> None:

@@ -84,9 +84,16 @@ def test_a_folder_is_extended_with_the_options_that_it_was_made_with(here: Path,
     Path("late").mkdir()
     late = Path("runs/mill-fluent-invented.json").rename("late/mill.json")
     assert judged("--depth", "2", "--runs", "runs", "--out", "out", "--max-cost", "3") == 0
-    capsys.readouterr()
+    bank = json.loads(Path("out/bank.json").read_bytes())
+    assert "another configuration" in complaint(
+        capsys, judged("--depth", "2", "--runs", "runs", "late", "--out", "out")
+    )
     assert main(["run", "--runs", str(late), "--extend", "out"]) == 0
-    assert capsys.readouterr().err.startswith("as out was made: --criteria --depth --model --passages --topics\n")
+    said = capsys.readouterr()
+    assert said.err.startswith("as out was made: --criteria --depth --model --passages --topics\n")
+    assert "mill-fluent-invented" in said.out
+    # Responses that were there keep their ids.
+    assert bank.items() < json.loads(Path("out/bank.json").read_bytes()).items()
     options = manifest("out")["options"]
     assert options == {
         "runs": ["late/mill.json"], "topics": "topics.json", "passages": ["passages.jsonl"], "depth": 2,

@@ -269,13 +269,6 @@ def test_every_missing_folder_is_named(here: Path, capsys: pytest.CaptureFixture
         judge.read_runs(["runs", "none"])
 
 
-def test_a_bank_given_beside_its_pool_belongs_to_the_pool(tmp_path: Path) -> None:
-    pool, bank = tmp_path / "pool.txt", tmp_path / "bank.json"
-    pool.write_text("1-1_1 Q0 R1 1 0.0 judge\n")
-    bank.write_text('{"R1": "Tea."}')
-    assert find_runs([pool, bank]) == find_runs(tmp_path) == ((pool,), ())
-
-
 @pytest.mark.parametrize("command", ["validate", "tokens"])
 def test_runs_are_named_with_the_option_or_without_it(here: Path, command: str, capsys) -> None:
     told = []

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -288,21 +289,16 @@ def test_what_is_in_the_way_stops_the_job(tmp_path: Path, way: str) -> None:
     refused(tmp_path, {"a.tsv": b"1", "qrels/a.qrel": b"1"}, "a folder where a file|a file where a folder")
 
 
-def test_a_name_under_a_file_is_not_there_any_more(tmp_path: Path) -> None:
-    folders.replace_folder(tmp_path, {"qrels/a.qrel": b"1"}, RECORD)
-    (tmp_path / "qrels/a.qrel").unlink()
-    (tmp_path / "qrels").rmdir()
-    put(tmp_path, {"qrels": b"mine"})
+@pytest.mark.parametrize(("stale", "taken"), [("qrels/a.qrel", "qrels"), ("b.tsv", "b.tsv/x")])
+def test_what_somebody_made_in_the_place_of_a_stale_file_or_its_folder_is_left_alone(
+    tmp_path: Path, stale: str, taken: str
+) -> None:
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", stale: b"1"}, RECORD)
+    (tmp_path / stale).unlink()
+    shutil.rmtree(tmp_path / "qrels", ignore_errors=True)
+    put(tmp_path, {taken: b"mine"})
     folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
-    assert contents(tmp_path).keys() == {"a.tsv", "qrels", RECORD}
-
-
-def test_a_folder_where_a_stale_file_was_is_left_alone(tmp_path: Path) -> None:
-    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
-    (tmp_path / "b.tsv").unlink()
-    put(tmp_path, {"b.tsv/x": b"mine"})
-    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
-    assert contents(tmp_path).keys() == {"a.tsv", "b.tsv/x", RECORD}
+    assert contents(tmp_path).keys() == {"a.tsv", taken, RECORD}
 
 
 def test_the_files_of_a_job_go_with_their_record_and_no_other_file_does(tmp_path: Path) -> None:

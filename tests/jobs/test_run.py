@@ -153,19 +153,6 @@ def test_what_two_machines_judged_is_joined_and_nothing_is_asked_again(
     assert results(tmp_path / "all") == results(tmp_path / "alone")
 
 
-def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(tmp_path, example: Path, capsys) -> None:
-    held_back = (example / "mill-fluent-invented.json").rename(tmp_path / "later.json")
-    out = tmp_path / "out"
-    assert run(example, out) == 0
-    before = json.loads((out / "bank.json").read_text(encoding="utf-8"))
-    held_back.rename(example / "mill-fluent-invented.json")
-    assert "another configuration" in complaint(capsys, run(example, out))
-    assert main(["run", "--runs", str(example), "--topics", str(TOPICS), "--passages", str(PASSAGES), *GROUNDEDNESS,
-                 "--extend", str(out)]) == 0  # fmt: skip
-    assert before.items() < json.loads((out / "bank.json").read_text(encoding="utf-8")).items()
-    assert "mill-fluent-invented" in capsys.readouterr().out
-
-
 def test_without_passages_the_runs_own_texts_count(tmp_path: Path) -> None:
     assert run(RUNS, tmp_path / "out", passages=None) == 0
     sources = {

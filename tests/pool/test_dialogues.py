@@ -166,17 +166,18 @@ def test_topics_that_branch_are_refused():
 
 
 @pytest.mark.parametrize(
-    "chosen", [{"depth": 2}, {"turns": frozenset({"1-1_1"})}, {"relevance": PassageRelevance({})}], ids=str
+    ("unit", "chosen", "told"),
+    [
+        ("dialogue", {"depth": 2}, "a dialogue has all turns"),
+        ("dialogue", {"turns": frozenset({"1-1_1"})}, "a dialogue has all turns"),
+        ("dialogue", {"relevance": PassageRelevance({})}, "a dialogue has all turns"),
+        ("citation", {"depth": 2}, "all citations of a response are pooled"),
+        ("citation", {"relevance": PassageRelevance({})}, "all citations of a response are pooled"),
+    ],
 )
-def test_nothing_of_a_dialogue_is_selected(chosen):
-    with pytest.raises(UsageError, match="a dialogue has all turns"):
-        Selection(unit="dialogue", **chosen)
-
-
-@pytest.mark.parametrize("chosen", [{"depth": 2}, {"relevance": PassageRelevance({})}], ids=str)
-def test_nothing_of_the_citations_of_a_response_is_selected(chosen):
-    with pytest.raises(UsageError, match="all citations of a response are pooled"):
-        Selection(unit="citation", **chosen)
+def test_nothing_of_a_dialogue_or_of_the_citations_of_a_response_is_selected(unit, chosen, told):
+    with pytest.raises(UsageError, match=told):
+        Selection(unit=unit, **chosen)
 
 
 def test_a_pool_of_dialogues_is_read_back_and_holds_no_responses(tmp_path):

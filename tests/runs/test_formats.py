@@ -271,7 +271,7 @@ def test_what_may_be_a_run(tmp_path, name, content, is_candidate):
 def test_a_bank_beside_its_pool_is_not_another_run(tmp_path):
     pool = written(tmp_path, "response.pool", POOL)
     bank = written(tmp_path, "bank.json", BANK)
-    assert find_runs(tmp_path) == ((pool,), ())
+    assert find_runs(tmp_path) == find_runs([pool, bank]) == ((pool,), ())
     pool.unlink()
     assert find_runs(tmp_path) == ((bank,), ())
 

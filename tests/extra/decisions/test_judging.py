@@ -1,7 +1,6 @@
 """Decision models as judges: whole commands against a server that speaks both contracts."""
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -173,13 +172,6 @@ def test_what_was_asked_is_billed_by_its_tokens(mock: Mock, tmp_path: Path) -> N
     (spending,) = manifest(tmp_path / "out")["spending"]
     assert (spending["priced"], spending["completion_tokens"]) == (spending["calls"], 0)
     assert spending["cost"] == pytest.approx(spending["prompt_tokens"] * 0.1e-6)
-    # A budget is spent by the same tokens.
-    assert run_example(
-        tmp_path / "poor", "--criteria", "groundedness", "--model", BOTH[0], "--base-url", mock.base_url,
-        "--price", "1000/0", "--max-cost", "1", "--concurrency", "1",
-    ) == 3  # fmt: skip
-    reasons = Counter(row["reason"] for row in json_lines(tmp_path / "poor" / "failures.jsonl"))
-    assert reasons["budget"] > 60
 
 
 @pytest.mark.parametrize("model", BOTH)
@@ -187,24 +179,14 @@ def test_a_refusal_is_a_failure_of_its_question_alone(mock: Mock, tmp_path: Path
     mock.config(declined="You assess naturalness")
     asked = ["--criteria", "groundedness", "naturalness"]
     rows = judged(mock, tmp_path / "out", *asked, model=model, code=0)
-    assert {row["criterion"] for row in rows} == {"groundedness"}
+    assert Counter(row["criterion"] for row in rows) == {"groundedness": 12}
     failed = json_lines(tmp_path / "out" / "failures.jsonl")
-    assert {(row["criterion"], row["reason"]) for row in failed} == {("naturalness", "refused")}
+    assert Counter((row["criterion"], row["reason"]) for row in failed) == {("naturalness", "refused"): 12}
     assert '"type": "refusal"' in failed[0]["raw"]
     # It was paid for, and is not asked again.
     before = mock.stats()["requests"]
     judged(mock, tmp_path / "out", *asked, model=model)
     assert mock.stats()["requests"] == before
-
-
-def test_what_passes_is_asked_again(mock: Mock, tmp_path: Path) -> None:
-    mock.config(p429=0.2, p500=0.2, retry_after=0.01)
-    assert len(judged(mock, tmp_path / "out", "--criteria", "groundedness")) == 12
-    stats = mock.stats()
-    assert stats["statuses"]["429"] and stats["statuses"]["500"]
-    assert stats["paid"] == 12 and stats["retry_after_violations"] == 0
-    with sqlite3.connect(tmp_path / "out" / "journal.sqlite") as journal:
-        assert journal.execute("SELECT count(*) FROM completion").fetchone() == (12,)
 
 
 @pytest.mark.parametrize(("model", "body", "error", "message"), [
@@ -217,13 +199,6 @@ def test_a_body_without_answers(mock: Mock, model: str, body: Any, error: type[E
     mock.script({"body": body})
     with pytest.raises(error, match=message):
         complete(opened(mock, model), ask("decision"))
-
-
-def test_a_refused_key_ends_the_run(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mock.config(key="another")
-    asked = ["--criteria", "groundedness", "--model", BOTH[0], "--base-url", mock.base_url]
-    assert run_example(tmp_path / "out", *asked) == 3
-    assert "status 401" in capsys.readouterr().err
 
 
 def test_a_completion_says_what_its_question_took(mock: Mock) -> None:

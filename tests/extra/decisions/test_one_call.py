@@ -163,22 +163,13 @@ def test_more_questions_than_a_request_holds(
     assert {row["label"] for row in rows} <= {"supports", "partly", "does_not", "contradicts"}
 
 
-def test_a_refusal_fails_alone_and_the_others_are_graded(mock: Mock, tmp_path: Path) -> None:
-    mock.config(declined="You assess naturalness")
-    assert requests(mock, example(mock, tmp_path / "out", *THREE)) == 12
-    graded = Counter(row["criterion"] for row in json_lines(tmp_path / "out" / "judgments.jsonl"))
-    assert graded == {"groundedness": 12, "completeness": 12}
-    failed = Counter((row["criterion"], row["reason"]) for row in json_lines(tmp_path / "out" / "failures.jsonl"))
-    assert failed == {("naturalness", "refused"): 12}
-    assert requests(mock, example(mock, tmp_path / "out", *THREE)) == 0
-
-
 def test_trouble_is_paid_once(mock: Mock, tmp_path: Path) -> None:
     mock.config(p429=0.2, p500=0.2, retry_after=0.01)
     assert main(example(mock, tmp_path / "out", *THREE)) == 0
     stats = mock.stats()
     assert stats["statuses"]["429"] and stats["statuses"]["500"]
     assert (stats["paid"], stats["repeated_paid"], stats["retry_after_violations"]) == (12, 0, 0)
+    assert len(json_lines(tmp_path / "out" / "judgments.jsonl")) == 36
     # A refusal for a limit is an attempt, too.
     (spending,) = manifest(tmp_path / "out")["spending"]
     assert (spending["calls"], spending["attempts"]) == (12, stats["requests"])
@@ -197,9 +188,10 @@ def test_a_budget_ends_between_calls(mock: Mock, tmp_path: Path) -> None:
     assert spending["cost"] * (made - 1) / made < 3.2
 
 
-def test_a_refused_key_takes_one_request(mock: Mock, tmp_path: Path) -> None:
+def test_a_refused_key_takes_one_request(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mock.config(key="another")
     assert requests(mock, example(mock, tmp_path / "out", *THREE), (3,)) == 1
+    assert "status 401" in capsys.readouterr().err
 
 
 @pytest.mark.long
