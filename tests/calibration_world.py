@@ -75,10 +75,9 @@ def labels(
     return Labels(judge, prompt, "d" * 64 if prompt else None, f"{judge}.txt", "e" * 64, tuple(grades))
 
 
-def panel_of(rows: Sequence[GoldRow], *said: Labels | tuple[Labels, Scale], scale: Scale = SCALE, **more: Any) -> Panel:
+def panel_of(rows: Sequence[GoldRow], *said: Labels, scale: Scale = SCALE, **more: Any) -> Panel:
     """Gold under groundedness beside labels, which are on the scale of the gold unless they come with their own."""
-    pairs = [one if isinstance(one, tuple) else (one, scale) for one in said]
-    return make_panel("groundedness", scale, gold_items(rows, None)["groundedness"], pairs, **more)
+    return make_panel("groundedness", scale, gold_items(rows, None)["groundedness"], said, **more)
 
 
 def pooled(

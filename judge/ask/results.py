@@ -29,7 +29,8 @@ from judge.io.table import Table, Tabular
 from judge.io.text import count, storable
 from judge.judges.records import provider_name
 from judge.plugins import added
-from judge.records import Estimate, FailureReason, Problem, file_problem
+from judge.pool.records import Pool
+from judge.records import Estimate, FailureReason, Problem, Scale, file_problem
 
 Result = Judgment | Failure
 _Kind = TypeVar("_Kind", Judgment, Failure)
@@ -352,6 +353,10 @@ class Labels(msgspec.Struct, frozen=True):
     """The models as the providers named them, sorted."""
     first_place: Estimate | None = None
     """Of pairs: the advantage of the response that is shown first."""
+    pool: Pool | None = None
+    """The pool that the response ids refer to; None where it is not known."""
+    scale: Scale | None = None
+    """What the grades are on; None where that is not known."""
 
 
 _Group = tuple[list[Label], set[str]]

@@ -1,7 +1,6 @@
 """From files to panels: gold, labels and pools of several origins, over the same items."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -39,13 +38,6 @@ class Gold(msgspec.Struct, frozen=True):
     """SHA-256 over the files as stored; their order does not matter."""
     columns: bool
     """Whether some rows are from a file of columns, which does not say how they were made."""
-
-
-class LabelSource(msgspec.Struct, frozen=True):
-    """Labels of judges, with the pool that their response ids refer to."""
-
-    labels: tuple[Labels, ...]
-    pool: Pool | None
 
 
 def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> Scale:
@@ -121,8 +113,8 @@ def read_sources(
     grades_only: bool = False,
     explained: Collection[str] | None = None,
     off_scale: OffScale | None = None,
-) -> tuple[LabelSource, ...]:
-    """Read the labels of every file, each with its pool.
+) -> tuple[Labels, ...]:
+    """Read the labels of every file, with their pool.
 
     Without `pool` it is the one beside each `judgments.jsonl`. Without a scale, labels in columns are not checked here;
     `grades_only` and `explained` are as for `read_labels`; `off_scale` is what becomes of a value that is no grade,
@@ -130,7 +122,7 @@ def read_sources(
     """
     given = read_pool_folder(pool, "passages.jsonl") if pool is not None else None
     grades = {level.grade for level in scale.levels} if scale else None
-    sources: list[LabelSource] = []
+    columns: list[Labels] = []
     problems: list[Problem] = []
     for path in paths:
         try:
@@ -145,9 +137,9 @@ def read_sources(
         own = given
         if own is None and path.name == "judgments.jsonl" and beside.exists():
             own = read_pool_folder(beside, "passages.jsonl")
-        sources.append(LabelSource(labels if own is None else _by_turn(labels, own), own))
+        columns += labels if own is None else in_pool(labels, own)
     refuse(problems, f"labels that cannot be used: {count(len(problems), 'problem')}{remedy(problems, off_scale)}")
-    return tuple(sources)
+    return tuple(columns)
 
 
 def remedy(problems: Iterable[Problem], off_scale: OffScale | None) -> str:
@@ -157,21 +149,21 @@ def remedy(problems: Iterable[Problem], off_scale: OffScale | None) -> str:
     return ""
 
 
-def _by_turn(columns: Sequence[Labels], pool: Pool) -> tuple[Labels, ...]:
-    """The labels with the turn ids of the pool; qrels list dialogues by topic."""
+def in_pool(columns: Sequence[Labels], pool: Pool) -> tuple[Labels, ...]:
+    """The labels with their pool, and with its turn ids; qrels list dialogues by topic."""
     if pool.unit == "response":
-        return tuple(columns)
+        return tuple(replace(column, pool=pool) for column in columns)
     turn_ids = {(response.listed_under, response.response_id): response.turn_id for response in pool.responses}
 
     def placed(label: Label) -> Label:
         return replace(label, turn_id=turn_ids.get((label.turn_id, label.response_id), label.turn_id))
 
-    return tuple(replace(column, labels=tuple(map(placed, column.labels))) for column in columns)
+    return tuple(replace(column, labels=tuple(map(placed, column.labels)), pool=pool) for column in columns)
 
 
 def make_panels(
     gold: Sequence[GoldRow],
-    sources: Sequence[LabelSource],
+    labels: Sequence[Labels],
     criteria: Mapping[str, Criterion],
     scales: Mapping[str, Scale],
     name: str,
@@ -186,71 +178,78 @@ def make_panels(
     positive or not. `only` are criteria to keep. Grades of the gold have to be on its scale, whatever `off_scale` says
     of labels. An InputError if gold, called `name`, or labels have problems that forbid a comparison.
     """
-    pool = next((source.pool for source in sources if source.pool is not None), None)
+    pool = next((judged.pool for judged in labels if judged.pool is not None), None)
     matched: GoldByResponse | None = None
     unmatched: tuple[GoldRow, ...] = ()
     if pool is not None:
         gold = one_order(gold, pool, {criterion: scale.ends for criterion, scale in scales.items()})
         matched, unmatched = match(gold, pool, name)
     items = gold_items(gold, matched)
-    sources = [_of_both_orders(source, criteria, scales, off_scale, cluster) for source in sources]
-    labels = [judged for source in sources for judged in _translated(source, pool, gold)]
+    labels = [_of_both_orders(judged, criteria, scales, off_scale, cluster) for judged in labels]
+    if pool is not None:
+        labels = _translated(labels, pool, gold)
     panels = []
     for criterion in sorted(items):
         if only is not None and criterion not in only:
             continue
         scale = scales[criterion]
-        pairs = [
-            (judged, criteria[judged.prompt].scale if judged.prompt else scale)
-            for judged in labels
-            if judged.prompt is None or judged.prompt.partition("/")[0] == criterion
-        ]
-        if not pairs:
+        columns = []
+        for judged in labels:
+            if judged.prompt is None or judged.prompt.partition("/")[0] == criterion:
+                own = criteria[judged.prompt].scale if judged.prompt else scale
+                if off_scale == "missing":
+                    judged = on_scale(judged, {level.grade for level in own.levels})
+                columns.append(replace(judged, scale=own))
+        if not columns:
             continue
-        if off_scale == "missing":
-            pairs = [(on_scale(judged, {level.grade for level in on.levels}), on) for judged, on in pairs]
-        binary = any(not same_grades(its_scale, scale) for _, its_scale in pairs)
         # Where only baselines judged, they are the candidates.
-        baselines = {judged.judge for judged, _ in pairs if backend_facts(judged.judge).baseline}
-        alone = all(judged.judge in baselines for judged, _ in pairs)
-        about = (criterion, scale, items[criterion], pairs)
-        known = () if alone else baselines
-        panels.append(make_panel(*about, pool=pool, baselines=known, binary=binary, cluster=cluster))
+        baselines = {judged.judge for judged in columns if backend_facts(judged.judge).baseline}
+        alone = all(judged.judge in baselines for judged in columns)
+        panels.append(
+            make_panel(
+                criterion,
+                scale,
+                items[criterion],
+                columns,
+                pool=pool,
+                baselines=() if alone else baselines,
+                binary=any(judged.scale and not same_grades(judged.scale, scale) for judged in columns),
+                cluster=cluster,
+            )
+        )
     return tuple(panels), len(unmatched)
 
 
 def _of_both_orders(
-    source: LabelSource,
+    judged: Labels,
     criteria: Mapping[str, Criterion],
     scales: Mapping[str, Scale],
     off_scale: OffScale,
     cluster: Cluster,
-) -> LabelSource:
-    """The labels of a source; of pairs the verdicts in which both orders agree, of which each order has one."""
-    if source.pool is None or source.pool.unit != "pair":
-        return source
-    others = other_orders(source.pool)
-    found = []
-    run_ids = {entry.run_id for response in source.pool.responses for entry in response.runs}
-    for judged in source.labels:
-        scale = criteria[judged.prompt].scale if judged.prompt else next(iter(scales.values()))
-        if off_scale == "missing":
-            judged = on_scale(judged, {level.grade for level in scale.levels})
-        given = {(label.response_id, label.sample): label for label in judged.labels}
-        outcomes = {
-            label.response_id: label.reason if label.grade is None else TurnGrade(label.grade, label.expected)
-            for label in judged.labels
-            if label.sample == 0
-        }
-        advantage = first_place(duels(source.pool, outcomes, scale), run_ids, cluster)
-        labels = tuple(
-            _verdict(label, given.get((others[label.response_id].response_id, label.sample)), scale)
-            if label.response_id in others
-            else label
-            for label in judged.labels
-        )
-        found.append(replace(judged, labels=labels, first_place=advantage))
-    return replace(source, labels=tuple(found))
+) -> Labels:
+    """The labels; of pairs the verdicts in which both orders agree, of which each order has one."""
+    pool = judged.pool
+    if pool is None or pool.unit != "pair":
+        return judged
+    others = other_orders(pool)
+    run_ids = {entry.run_id for response in pool.responses for entry in response.runs}
+    scale = criteria[judged.prompt].scale if judged.prompt else next(iter(scales.values()))
+    if off_scale == "missing":
+        judged = on_scale(judged, {level.grade for level in scale.levels})
+    by_sample = {(label.response_id, label.sample): label for label in judged.labels}
+    outcomes = {
+        label.response_id: label.reason if label.grade is None else TurnGrade(label.grade, label.expected)
+        for label in judged.labels
+        if label.sample == 0
+    }
+    labels = tuple(
+        _verdict(label, by_sample.get((others[label.response_id].response_id, label.sample)), scale)
+        if label.response_id in others
+        else label
+        for label in judged.labels
+    )
+    advantage = first_place(duels(pool, outcomes, scale), run_ids, cluster)
+    return replace(judged, labels=labels, first_place=advantage)
 
 
 def _verdict(label: Label, other: Label | None, scale: Scale) -> Label:
@@ -282,24 +281,36 @@ def off_scale_warnings(panels: Sequence[Panel]) -> list[str]:
     ]
 
 
-def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow]) -> tuple[Labels, ...]:
-    """A source's labels under the response ids of the first pool; labels of responses without gold are dropped."""
-    if pool is None or source.pool is None or source.pool.responses == pool.responses:
-        return source.labels
-    # Every row is looked up, because pools group rows of one response differently.
+def _translated(columns: Sequence[Labels], pool: Pool, gold: Sequence[GoldRow]) -> list[Labels]:
+    """The labels under the response ids of the first pool; those of responses of another pool without gold go."""
+    new_ids: dict[int, dict[tuple[str, str], dict[str, None]]] = {}
+    translated = []
+    for judged in columns:
+        if judged.pool is None or judged.pool.responses == pool.responses:
+            translated.append(judged)
+            continue
+        if id(judged.pool) not in new_ids:
+            new_ids[id(judged.pool)] = _new_ids(judged.pool, pool, gold)
+        names = new_ids[id(judged.pool)]
+        labels = []
+        for label in judged.labels:
+            labels += [replace(label, response_id=name) for name in names.get((label.turn_id, label.response_id), ())]
+        translated.append(replace(judged, labels=tuple(labels)))
+    return translated
+
+
+def _new_ids(other: Pool, pool: Pool, gold: Sequence[GoldRow]) -> dict[tuple[str, str], dict[str, None]]:
+    """Turn and response id of the other pool to the ids that the response has in the pool."""
     here = finder(pool)
-    there = finder(source.pool)
+    there = finder(other)
+    # Every row is looked up, because pools group rows of one response differently.
     new: dict[tuple[str, str], dict[str, None]] = {}
     for row in gold:
         ours = here(row)
         theirs = there(row)
         if ours is not None and theirs is not None:
             new.setdefault((row.turn_id, theirs.response_id), {})[ours.response_id] = None
-
-    def renamed(label: Label) -> Iterator[Label]:
-        return (replace(label, response_id=name) for name in new.get((label.turn_id, label.response_id), ()))
-
-    return tuple(replace(one, labels=tuple(chain.from_iterable(map(renamed, one.labels)))) for one in source.labels)
+    return new
 
 
 def same_grades(a: Scale, b: Scale) -> bool:

@@ -73,14 +73,12 @@ def _add(group: list[GoldRow], row: GoldRow) -> None:
         raise InputError("gold: different grades of one response by one assessor", [problem])
 
 
-def input_problems(
-    scale: Scale, gold: Mapping[ItemKey, Sequence[GoldRow]], labels: Sequence[tuple[Labels, Scale]]
-) -> list[Problem]:
+def input_problems(scale: Scale, gold: Mapping[ItemKey, Sequence[GoldRow]], labels: Sequence[Labels]) -> list[Problem]:
     """Everything that forbids a comparison of the gold and the labels of one criterion."""
     rows = [row for group in gold.values() for row in group]
     problems = [*check_scale(rows, scale), *_split_problems(rows), *_inclusion_problems(gold)]
-    for judged, its_scale in labels:
-        problems += _label_problems(judged, its_scale)
+    for judged in labels:
+        problems += _label_problems(judged, judged.scale or scale)
     return [*problems, *_repeated(labels)]
 
 
@@ -154,11 +152,11 @@ def _judged_again(labels: Labels) -> dict[tuple[str, str, int], int]:
     return {key: count for key, count in counts.items() if count > 1}
 
 
-def _repeated(labels: Sequence[tuple[Labels, Scale]]) -> list[Problem]:
+def _repeated(labels: Sequence[Labels]) -> list[Problem]:
     """Judges that come twice: no table could tell two files of one judge and prompt apart."""
     first: dict[tuple[str, str | None], Labels] = {}
     problems = []
-    for judged, _ in labels:
+    for judged in labels:
         if (judged.judge, judged.prompt) == (CONSTANT, None):
             message = f"{CONSTANT} is the name of the baseline that always gives one grade: rename the file"
             problems.append(file_problem("reserved_name", judged.source, message))
@@ -381,7 +379,7 @@ def make_panel(
     criterion: str,
     scale: Scale,
     gold: Mapping[ItemKey, Sequence[GoldRow]],
-    labels: Sequence[tuple[Labels, Scale]],
+    labels: Sequence[Labels],
     *,
     pool: Pool | None = None,
     baselines: Collection[str] = (),
@@ -390,10 +388,10 @@ def make_panel(
 ) -> Panel:
     """Bring gold and labels of one criterion together.
 
-    Several rows by one assessor have the same grade, which counts once. The pool has text lengths and runs. `binary`
-    compares positive with positive grades instead of grade with grade, each by its own scale. An InputError for grades
-    off their scale, two labels for one item, a split or an inclusion probability that is not on every row, or two
-    probabilities for one item.
+    Labels that name no scale are on that of the gold. Several rows by one assessor have the same grade, which counts
+    once. The pool has text lengths and runs. `binary` compares positive with positive grades instead of grade with
+    grade, each by its own scale. An InputError for grades off their scale, two labels for one item, a split or an
+    inclusion probability that is not on every row, or two probabilities for one item.
     """
     refuse(input_problems(scale, gold, labels), f"gold and judgments cannot be compared under {criterion}")
     rows = [row for group in gold.values() for row in group]
@@ -410,7 +408,9 @@ def make_panel(
             assessors[name][i] = code[grade]
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
     topics = sorted(set(units), key=natural_key)
-    columns = tuple(_column(judged, keys, its_scale, binary, judged.judge in baselines) for judged, its_scale in labels)
+    columns = tuple(
+        _column(judged, keys, judged.scale or scale, binary, judged.judge in baselines) for judged in labels
+    )
     return Panel(
         criterion=criterion,
         grades=grades,

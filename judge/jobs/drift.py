@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from judge.ask.results import JUDGMENTS, Labels
-from judge.calibrate.intake import LabelSource, parse_scale, read_sources
+from judge.calibrate.intake import parse_scale, read_sources
 from judge.calibrate.recheck import AnchorKeys, Drift, drift
 from judge.errors import InputError, UsageError
 from judge.gold.rows import response_digest
@@ -61,7 +61,7 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
         raise InputError(f"{plan.before} and {plan.after}: no response that {', '.join(without)} graded at both dates")
     paired = {id(labels) for pair in pairs for labels in pair}
     warnings = []
-    for labels in (*before.labels, *after.labels):
+    for labels in (*before, *after):
         if id(labels) not in paired:
             warnings.append(f"{labels.source}: {_name(labels)} is in this file only")
     for first, second in pairs:
@@ -73,23 +73,24 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
     return DriftOutcome(rows, tuple(warnings))
 
 
-def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | None]:
+def _read(path: Path, scale: Scale | None) -> tuple[tuple[Labels, ...], AnchorKeys | None]:
     """The labels of a file and, where a pool lies beside it, what its responses are; the pool itself is let go."""
-    (source,) = read_sources([path], None, scale, grades_only=True)
-    if source.pool is None:
-        return source, None
-    if source.pool.unit == "pair":
+    columns = read_sources([path], None, scale, grades_only=True)
+    pool = columns[0].pool if columns else None
+    if pool is None:
+        return columns, None
+    if pool.unit == "pair":
         raise UsageError(f"{path}: judgments of pairs: both orders have one mean at every date; compare their ratings")
-    return msgspec.structs.replace(source, pool=None), {
+    return tuple(msgspec.structs.replace(labels, pool=None) for labels in columns), {
         (response.turn_id, response.response_id): (response.turn_id, response_digest(response), *response.passages)
-        for response in source.pool.responses
+        for response in pool.responses
     }
 
 
-def _pairs(before: LabelSource, after: LabelSource) -> list[tuple[Labels, Labels]]:
+def _pairs(before: Sequence[Labels], after: Sequence[Labels]) -> list[tuple[Labels, Labels]]:
     """The labels that belong together: by judge and prompt, or by prompt where each file has one judge under it."""
-    first = _by_judge(before.labels)
-    second = _by_judge(after.labels)
+    first = _by_judge(before)
+    second = _by_judge(after)
     pairs = [(first[key], second[key]) for key in first if key in second]
     for prompt in dict.fromkeys(prompt for _, prompt in first):
         earlier = [labels for labels in first.values() if labels.prompt == prompt]

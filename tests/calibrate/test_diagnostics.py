@@ -23,7 +23,7 @@ def panel(grades: dict[str, int], *, words: object = None, world: list[Item] = W
     gold = gold_items(rows, matched)["groundedness"]
     said = labels("m", {(one.turn_id, one.response_id): grades[one.response_id] for one in world
                         if one.response_id in grades})  # fmt: skip
-    return make_panel("groundedness", SCALE, gold, [(said, SCALE)], pool=of, **more)  # type: ignore[arg-type]
+    return make_panel("groundedness", SCALE, gold, [said], pool=of, **more)  # type: ignore[arg-type]
 
 
 def case(of: Panel, **options: object) -> Case:

@@ -16,15 +16,15 @@ from judge.io.files import jsonl_bytes
 from judge.pool.records import Pool
 from judge.records import Level, Scale
 from judge.runs.records import Exchange, Turn
-from tests.calibration_world import SCALE, items, labels, panel_of, pool, row
+from tests.calibration_world import items, labels, panel_of, pool, row
 
 LOWER = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)
 """A scale of two grades whose low end is good."""
 
 
 def panel(rows: Sequence[GoldRow], *judged: Labels, scale: Scale | None = None) -> Panel:
-    pairs = [(one, scale or SCALE) for one in judged]
-    return panel_of(rows, *pairs, baselines=["baseline/overlap"], binary=scale is not None)
+    columns = [replace(one, scale=scale) for one in judged]
+    return panel_of(rows, *columns, baselines=["baseline/overlap"], binary=scale is not None)
 
 
 def found(rows: Sequence[GoldRow], *judged: Labels, **more: object) -> tuple[disagreements.Disagreement, ...]:

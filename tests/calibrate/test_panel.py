@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from judge.ask.criteria import find_criterion
 from judge.ask.results import Label, Labels
 from judge.calibrate.agreement import agreement_row
-from judge.calibrate.intake import LabelSource, make_panels, parse_scale, read_gold_files, read_sources
+from judge.calibrate.intake import make_panels, parse_scale, read_gold_files, read_sources
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow
@@ -30,7 +30,7 @@ INVERTED = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)
 
 def panel(rows: list[GoldRow], *said: Labels, scale: Scale = SCALE, **options: object) -> Panel:
     gold = gold_items(rows, None)["groundedness"]
-    return make_panel("groundedness", scale, gold, [(one, scale) for one in said], **options)  # type: ignore[arg-type]
+    return make_panel("groundedness", scale, gold, said, **options)  # type: ignore[arg-type]
 
 
 def test_codes_point_into_the_scale_in_natural_order_of_turns() -> None:
@@ -204,7 +204,7 @@ def test_two_scales_meet_as_positive_or_not_each_by_its_own() -> None:
     said = [Label(f"1_{i}", f"R{i}", grade, expected=x) for i, grade, x in
             [(1, 1, 0.9), (2, 1, 0.8), (3, 0, 0.2), (4, 1, 0.7)]]  # fmt: skip
     gold = gold_items(rows, None)["groundedness"]
-    found = make_panel("groundedness", SCALE, gold, [(labels("m", said), INVERTED)], binary=True)
+    found = make_panel("groundedness", SCALE, gold, [replace(labels("m", said), scale=INVERTED)], binary=True)
     assert (found.grades, found.positive, found.higher_is_better) == ((0, 1), {1}, True)
     assert found.human.tolist() == [0, 0, 1, 1]
     # On the inverted scale 0 is the good end, for the grade and for the expected grade.
@@ -261,9 +261,9 @@ def test_the_faults_of_all_label_files_come_at_once(tmp_path: Path) -> None:
     assert places == [("a.txt", "line 2"), ("b.txt", "line 2")]
 
 
-def panels_of(gold: list[GoldRow], *sources: LabelSource) -> tuple[tuple[Panel, ...], int]:
+def panels_of(gold: list[GoldRow], *said: Labels) -> tuple[tuple[Panel, ...], int]:
     prompts = {name: find_criterion(name) for name in ("groundedness/graded", "groundedness/yes_no")}
-    return make_panels(gold, sources, prompts, {"groundedness": prompts["groundedness/graded"].scale}, "gold")
+    return make_panels(gold, said, prompts, {"groundedness": prompts["groundedness/graded"].scale}, "gold")
 
 
 def by_text(of: Pool, grades: dict[str, int], run_id: bool = False) -> list[GoldRow]:
@@ -281,7 +281,7 @@ def test_pools_with_other_ids_are_brought_together_through_the_gold() -> None:
     here = labels("m", {(one.turn_id, one.response_id): one.deserved for one in world})
     there = labels("n", {(one.turn_id, one.response_id): world[i].deserved
                          for i, one in enumerate(reversed(second.responses))})  # fmt: skip
-    (found,), unmatched = panels_of(gold, LabelSource((here,), first), LabelSource((there,), second))
+    (found,), unmatched = panels_of(gold, replace(here, pool=first), replace(there, pool=second))
     assert unmatched == 0
     assert found.columns[0].codes.tolist() == found.columns[1].codes.tolist() == [one.deserved for one in world]
 
@@ -294,7 +294,7 @@ def test_labels_by_ids_of_another_pool_never_pass_as_the_first_one_s() -> None:
     second = Pool(tuple(replace(one, response_id=other.response_id) for one, other in pairs), first.passages, ())
     gold = by_text(first, {one.turn_id: one.gold for one in world})
     said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
-    (found,), _ = panels_of(gold, LabelSource((labels("m", {}),), first), LabelSource((said,), second))
+    (found,), _ = panels_of(gold, replace(labels("m", {}), pool=first), replace(said, pool=second))
     assert found.columns[1].codes.tolist() == [0, 1]
 
 
@@ -308,20 +308,20 @@ def test_a_response_is_found_by_any_of_the_runs_that_gave_it() -> None:
     second = replace(second, responses=tuple(replace(one, runs=both[1:]) for one in second.responses))
     gold = by_text(first, {one.turn_id: one.gold for one in world}, run_id=True)
     said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
-    (found,), unmatched = panels_of(gold, LabelSource((labels("m", {}),), first), LabelSource((said,), second))
+    (found,), unmatched = panels_of(gold, replace(labels("m", {}), pool=first), replace(said, pool=second))
     assert (unmatched, found.columns[1].codes.tolist()) == (0, [0, 1, 2])
 
 
 def test_gold_outside_the_pool_is_counted() -> None:
     world = items(3, 2)
     gold = [*gold_rows(world), row("99_1", "R00001", 2)]
-    (found,), unmatched = panels_of(gold, LabelSource((labels("m", {}),), pool(world)))
+    (found,), unmatched = panels_of(gold, replace(labels("m", {}), pool=pool(world)))
     assert (len(found.items), unmatched) == (6, 1)
 
 
 def test_runs_and_lengths_come_from_the_pool() -> None:
     world = items(1, 2)
-    (found,), _ = panels_of(gold_rows(world), LabelSource((labels("m", {}),), pool(world, words=lambda one: 4)))
+    (found,), _ = panels_of(gold_rows(world), replace(labels("m", {}), pool=pool(world, words=lambda one: 4)))
     assert [(one.runs, one.words) for one in found.items] == [(("ape",), 7), (("bee",), 7)]
     without = panel([row("1_1", "R1", 1, run_id="ape")])
     assert [(one.runs, one.words) for one in without.items] == [(("ape",), None)]
@@ -331,8 +331,8 @@ def test_a_baseline_alone_is_what_the_question_is_about() -> None:
     world = items(2, 1)
     overlap, other = (labels(name, {(one.turn_id, one.response_id): 1 for one in world}, "groundedness/graded")
                       for name in ("baseline/overlap", "server/m"))  # fmt: skip
-    (alone,), _ = panels_of(gold_rows(world), LabelSource((overlap,), None))
-    (beside,), _ = panels_of(gold_rows(world), LabelSource((overlap, other), None))
+    (alone,), _ = panels_of(gold_rows(world), overlap)
+    (beside,), _ = panels_of(gold_rows(world), overlap, other)
     assert [one.baseline for one in alone.columns] == [False]
     assert [one.baseline for one in beside.columns] == [True, False]
 
@@ -342,7 +342,7 @@ def test_scales_of_the_same_numbers_with_other_good_ends_are_not_compared_grade_
     prompts = {"groundedness/yes_no": find_criterion("groundedness/yes_no")}
     rows = [row("1_1", "R1", 0), row("1_2", "R2", 1)]
     said = labels("m", {("1_1", "R1"): 0, ("1_2", "R2"): 1}, "groundedness/yes_no")
-    (found,), _ = make_panels(rows, [LabelSource((said,), None)], prompts, {"groundedness": scale}, "gold")
+    (found,), _ = make_panels(rows, [said], prompts, {"groundedness": scale}, "gold")
     agrees = found.columns[0].codes.tolist() == found.human.tolist()
     assert agrees == (scale is BINARY)
 

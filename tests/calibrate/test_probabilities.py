@@ -26,7 +26,7 @@ def panel(probabilities: list[dict[str, float] | None], scale: Scale = SCALE, *,
         Label(one.turn_id, one.response_id, one.deserved, probabilities=p)
         for one, p in zip(WORLD, probabilities, strict=True)
     ]
-    return panel_of(gold_rows(WORLD), (labels("m", said), scale), binary=binary)
+    return panel_of(gold_rows(WORLD), replace(labels("m", said), scale=scale), binary=binary)
 
 
 def found(of: Panel) -> tuple[Calibration, FindingRow]:

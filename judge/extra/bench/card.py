@@ -146,19 +146,13 @@ def parse_items(content: bytes, card: JudgeCard, name: str) -> dict[str, tuple[B
     return {dataset: tuple(rows) for dataset, rows in items.items()}
 
 
-class ScaledLabels(NamedTuple):
-    """The labels of a judge on a dataset, and the scale that they are on."""
-
-    labels: Labels
-    scale: Scale
-
-
 class Answers(NamedTuple):
     """What a card says of a dataset is made from these."""
 
     drawn: Drawn
-    judge: ScaledLabels
-    overlap: ScaledLabels | None
+    judge: Labels
+    """With the scale that they are on."""
+    overlap: Labels | None
     """Word overlap on the same items; None where it cannot grade them, or is the judge."""
 
 
@@ -168,7 +162,7 @@ def dataset_scale(dataset: Dataset) -> Scale:
     return Scale(levels, "higher" if dataset.grades[-1] > dataset.grades[0] else "lower", dataset.positive)
 
 
-def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> ScaledLabels:
+def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> Labels:
     """The labels or scores of a judge that were released with a dataset.
 
     Whole numbers are grades of the dataset's scale; one that is off it is missing. But where the scale has three or
@@ -196,8 +190,9 @@ def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> Scal
         source=drawn.dataset.name,
         digest=drawn.digest,
         labels=tuple(labels),
+        scale=scale,
     )
-    return ScaledLabels(on_scale(released, {level.grade for level in scale.levels}), scale)
+    return on_scale(released, {level.grade for level in scale.levels})
 
 
 def bench_panel(answers: Answers) -> Panel:
@@ -229,7 +224,7 @@ def bench_panel(answers: Answers) -> Panel:
         gold,
         columns,
         baselines=(OVERLAP,) if answers.overlap else (),
-        binary=any(not same_grades(column.scale, scale) for column in columns),
+        binary=any(not same_grades(column.scale or scale, scale) for column in columns),
     )
 
 
@@ -260,7 +255,7 @@ def dataset_card(answers: Answers, seed: int) -> tuple[DatasetCard, tuple[str, .
         digest=drawn.digest,
         skipped=drawn.skipped,
         total=len(drawn.every),
-        prompt_digest=answers.judge.labels.prompt_digest,
+        prompt_digest=answers.judge.prompt_digest,
         agreement=_rounded(calibration.agreement, tuple[AgreementRow, ...]),
         comparisons=_rounded(calibration.comparisons, tuple[ComparisonRow, ...]),
         systems=_rounded(calibration.findings["systems"], tuple[FindingRow, ...]),
@@ -298,8 +293,8 @@ def items_bytes(answers: Sequence[Answers]) -> bytes:
 
 def _items(answers: Answers) -> list[BenchItem]:
     dataset = answers.drawn.dataset
-    sign = 1 if answers.judge.scale.polarity == "higher" else -1
-    by_id = {label.response_id: label for label in answers.judge.labels.labels}
+    sign = 1 if answers.judge.scale and answers.judge.scale.polarity == "higher" else -1
+    by_id = {label.response_id: label for label in answers.judge.labels}
     items: list[BenchItem] = []
     for labeled, response_id in zip(answers.drawn.items, answers.drawn.ids, strict=True):
         label = by_id[response_id]

@@ -16,7 +16,7 @@ from judge.ask.options import AskingOptions
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
-from judge.ask.results import labels_of
+from judge.ask.results import Labels, labels_of
 from judge.ask.returned import unpublished_models, with_model
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
@@ -27,7 +27,6 @@ from judge.extra.bench.card import (
     PAGE,
     Answers,
     JudgeCard,
-    ScaledLabels,
     dataset_card,
     items_bytes,
     parse_card,
@@ -159,7 +158,7 @@ def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]
     return defaults | {name: prompt for name, (prompt,) in given.items()}
 
 
-def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> dict[str, ScaledLabels]:
+def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> dict[str, Labels]:
     """The labels of word overlap by dataset, under its prompt if overlap can grade under that, else the default one."""
     graded: list[tuple[Drawn, Criterion]] = []
     for drawn, prompt in sets:
@@ -173,10 +172,10 @@ def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> dict[str, Scaled
     return {drawn.dataset.name: _labels(drawn, under, results) for drawn, under in graded}
 
 
-def _labels(drawn: Drawn, prompt: Criterion, results: Mapping[str, Judgment | Failure]) -> ScaledLabels:
+def _labels(drawn: Drawn, prompt: Criterion, results: Mapping[str, Judgment | Failure]) -> Labels:
     """What a judge said of the drawn items of a dataset, by response id."""
     (labels,) = labels_of((results[name] for name in drawn.ids), drawn.dataset.name, drawn.digest)
-    return ScaledLabels(labels, prompt.scale)
+    return msgspec.structs.replace(labels, scale=prompt.scale)
 
 
 def bench_judges(

@@ -78,14 +78,14 @@ def calibrate_judges(
         if inputs.out and labeled.files:
             # The results are written before any statistic is computed, so that a failure there loses none of them.
             _write(inputs, inputs.out, labeled.files, more=True)
-        panels, unmatched = make_comparison(inputs, labeled.rows, labeled.sources)
+        panels, unmatched = make_comparison(inputs, labeled.rows, labeled.labels)
         if inputs.out:
             make_folder(inputs.out)
         calibration = _compared(inputs, labeled, panels, unmatched, shown.steps)
         seal = labeled.record.seal if labeled.record else None
         entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
         certificate = make_certificate(entries, now.date().isoformat())
-        pool = next((source.pool for source in labeled.sources if source.pool is not None), None)
+        pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
         turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
         # The rows beyond those of the gold files are sealed ones.
         sealed = frozenset(map(item_of, labeled.rows[len(inputs.gold.rows) :]))
@@ -146,7 +146,7 @@ def _unmet(inputs: CalibrationInputs, labeled: LabeledGold, panels: Sequence[Pan
         return []
     compared = {panel.criterion for panel in panels}
     graded = {row.criterion for row in labeled.rows}
-    judged = judged_criteria(labeled.sources)
+    judged = judged_criteria(labeled.labels)
     return [
         *(f"{name}: gold, but no judgments; nothing is said about it" for name in sorted(graded - compared)),
         *(f"{name}: judgments, but no gold; nothing is said about it" for name in sorted(judged - graded)),

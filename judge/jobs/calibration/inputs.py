@@ -11,10 +11,10 @@ from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions
 from judge.ask.records import Task
-from judge.ask.results import JUDGMENTS, labels_of
+from judge.ask.results import JUDGMENTS, Labels, labels_of
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
-from judge.calibrate.intake import LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades
+from judge.calibrate.intake import OffScale, in_pool, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.gold.rows import GoldRow, match
@@ -156,20 +156,20 @@ def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
     return named
 
 
-def judged_criteria(sources: Sequence[LabelSource]) -> set[str]:
+def judged_criteria(columns: Sequence[Labels]) -> set[str]:
     """The criteria of the prompts that labels name."""
-    return {labels.prompt.partition("/")[0] for source in sources for labels in source.labels if labels.prompt}
+    return {labels.prompt.partition("/")[0] for labels in columns if labels.prompt}
 
 
 def make_comparison(
-    inputs: CalibrationInputs, rows: Sequence[GoldRow], sources: Sequence[LabelSource]
+    inputs: CalibrationInputs, rows: Sequence[GoldRow], labels: Sequence[Labels]
 ) -> tuple[tuple[Panel, ...], int]:
     """Gold and labels side by side, and the number of gold grades without a pooled response."""
     plan, name = inputs.plan, str(inputs.plan.gold[0])
-    columns = any(labels.prompt is None for source in sources for labels in source.labels)
+    columns = any(judged.prompt is None for judged in labels)
     criteria = {row.criterion for row in rows}
     if not columns:
-        criteria &= judged_criteria(sources)
+        criteria &= judged_criteria(labels)
     if inputs.only is not None:
         criteria &= {inputs.only}
     elif columns and len(criteria) > 1:
@@ -178,7 +178,7 @@ def make_comparison(
             "which they are about: --criterion NAME is needed"
         )
     scales = {criterion: gold_scale(inputs, criterion) for criterion in sorted(criteria)}
-    panels, unmatched = make_panels(rows, sources, inputs.prompts, scales, name, criteria, plan.off_scale, plan.cluster)
+    panels, unmatched = make_panels(rows, labels, inputs.prompts, scales, name, criteria, plan.off_scale, plan.cluster)
     if not panels:
         raise UsageError(f"{name}: no grade of a response under a criterion that was judged")
     return panels, unmatched
@@ -225,17 +225,20 @@ def gold_tasks(
 
 
 def with_baselines(
-    inputs: CalibrationInputs, rows: Sequence[GoldRow], sources: tuple[LabelSource, ...]
-) -> tuple[LabelSource, ...]:
+    inputs: CalibrationInputs, rows: Sequence[GoldRow], labels: tuple[Labels, ...]
+) -> tuple[Labels, ...]:
     """The labels, and those of each baseline that is no judge already, where there is a pool."""
-    pool = next((source.pool for source in sources if source.pool is not None), None)
-    judges = {labels.judge for source in sources for labels in source.labels}
-    absent = () if pool is None else tuple(name for name in map("baseline/{}".format, BASELINES) if name not in judges)
-    made = (_baseline(name, inputs, rows, pool) for name in absent if pool is not None)
-    return (*sources, *(source for source in made if source is not None))
+    pool = next((judged.pool for judged in labels if judged.pool is not None), None)
+    if pool is None:
+        return labels
+    judges = {judged.judge for judged in labels}
+    for name in map("baseline/{}".format, BASELINES):
+        if name not in judges:
+            labels += _baseline(name, inputs, rows, pool)
+    return labels
 
 
-def _baseline(name: str, inputs: CalibrationInputs, rows: Sequence[GoldRow], pool: Pool) -> LabelSource | None:
+def _baseline(name: str, inputs: CalibrationInputs, rows: Sequence[GoldRow], pool: Pool) -> tuple[Labels, ...]:
     """The labels of a baseline under the first prompt of each criterion that it can grade, the default prompt last."""
     gradable: list[Criterion] = []
     for criterion in sorted({row.criterion for row in rows}):
@@ -246,6 +249,6 @@ def _baseline(name: str, inputs: CalibrationInputs, rows: Sequence[GoldRow], poo
             inputs.prompts.setdefault(prompt.prompt_id, prompt)
             gradable.append(prompt)
     if not gradable:
-        return None
+        return ()
     results = ask_free(name, gold_tasks(rows, pool, gradable, 1, str(inputs.plan.gold[0])), pool)
-    return LabelSource(labels_of(results, name, sha256(b"")), pool)
+    return in_pool(labels_of(results, name, sha256(b"")), pool)

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria
@@ -16,7 +14,7 @@ from judge.ask.prompt import check_unit
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.calibrate.certificate import certified_options
-from judge.calibrate.intake import LabelSource, read_sources
+from judge.calibrate.intake import in_pool, read_sources
 from judge.calibrate.panel import JudgeColumn
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
@@ -38,7 +36,7 @@ class LabeledGold(NamedTuple):
     """Gold rows and the labels of the same responses; the fields with a default are of calibrations that ask models."""
 
     rows: tuple[GoldRow, ...]
-    sources: tuple[LabelSource, ...]
+    labels: tuple[Labels, ...]
     """The labels, those of the baseline last."""
     record: LookRecord | None
     """The record of the look at sealed grades; None without any."""
@@ -60,15 +58,11 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
     scale = inputs.scale if plan.off_scale == "error" else None
     # The list of disagreements alone shows rationales, and it has no item of a sealed part.
     explained = {row.turn_id for row in inputs.gold.rows}
-    sources = tuple(
-        msgspec.structs.replace(source, labels=_wanted(inputs, source.labels))
-        for source in read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale)
-    )
-    columns = [labels for source in sources for labels in source.labels]
+    columns = _wanted(inputs, read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale))
     warnings = tuple(_find_prompts(prompts, columns))
-    for source in sources:
-        if source.pool is not None:
-            check_unit([prompts[labels.prompt] for labels in source.labels if labels.prompt], source.pool.unit)
+    for labels in columns:
+        if labels.pool is not None and labels.prompt:
+            check_unit([prompts[labels.prompt]], labels.pool.unit)
     asked = {
         "gold": inputs.gold.digest,
         "labels": sorted(
@@ -79,7 +73,7 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
         "off_scale": plan.off_scale,
         **_decided_by(plan),
     }
-    rows, everything, record = open_test(inputs, now, asked, sources, lambda rows: sources)
+    rows, everything, record = open_test(inputs, now, asked, columns, lambda rows: columns)
     return LabeledGold(rows, everything, record, warnings)
 
 
@@ -181,7 +175,7 @@ class CalibrationJudges:
             )
             for prompt in self.prompts
         )
-        make_comparison(inputs, self.dev, [LabelSource(tuple(unjudged), pool)])
+        make_comparison(inputs, self.dev, in_pool(tuple(unjudged), pool))
         if out.exists() and not out.is_dir():
             raise InputError(f"{out}: cannot be used as an output folder: it is none")
         if (out / MANIFEST).exists():
@@ -195,9 +189,9 @@ class CalibrationJudges:
         plan = self.inputs.plan
         return gold_tasks(rows, self.asking.pool, prompts, plan.samples, str(plan.gold[0]))
 
-    def sources(self, results: Sequence[Judgment | Failure]) -> tuple[LabelSource, ...]:
+    def sources(self, results: Sequence[Judgment | Failure]) -> tuple[Labels, ...]:
         """What models said, as labels."""
-        return (LabelSource(labels_of(results, str(self.asking.place.out), sha256(b"")), self.asking.pool),)
+        return in_pool(labels_of(results, str(self.asking.place.out), sha256(b"")), self.asking.pool)
 
 
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
@@ -216,7 +210,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
         asked = _asked(inputs, chosen, endpoints)
 
-        def held_out(rows: tuple[GoldRow, ...]) -> tuple[LabelSource, ...]:
+        def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
             for column in chosen if rows else ():
                 prompts = [inputs.prompts[column.prompt]] if column.prompt else []
                 results.extend(asking.ask(by_name[column.judge], opened.tasks(rows, prompts)))
@@ -225,11 +219,11 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         if opened.seal and any(isinstance(result, Failure) and result.reason == "budget" for result in results):
             raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
         # Asked before the seal is opened, so that the look names the very labels that it compares.
-        rows, sources, record = open_test(inputs, now, asked, opened.sources(results), held_out)
+        rows, labels, record = open_test(inputs, now, asked, opened.sources(results), held_out)
         warnings = asking.notes([model for judge in judges for model in judge.models], results)
     return LabeledGold(
         rows=rows,
-        sources=sources,
+        labels=labels,
         record=record,
         warnings=warnings,
         files=_answer_files(results),

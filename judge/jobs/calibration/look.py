@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.results import Labels
 from judge.calibrate.certified import CertifiedSeal
 from judge.calibrate.findings import Looks, Split
-from judge.calibrate.intake import LabelSource
 from judge.calibrate.panel import JudgeColumn, Panel, constant
 from judge.calibrate.selection import candidates, choose
 from judge.errors import InputError, UsageError
@@ -57,9 +57,9 @@ def open_test(
     inputs: CalibrationInputs,
     now: datetime,
     asked: Mapping[str, Any],
-    sources: tuple[LabelSource, ...],
-    judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
-) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...], LookRecord | None]:
+    labels: tuple[Labels, ...],
+    judged: Callable[[tuple[GoldRow, ...]], tuple[Labels, ...]],
+) -> tuple[tuple[GoldRow, ...], tuple[Labels, ...], LookRecord | None]:
     """All rows, and the labels together with the baseline; opening sealed grades is logged, and the record returned.
 
     `asked`: what is asked of the gold, beside the panels. `judged`: from the held-out rows to the labels of all rows;
@@ -72,15 +72,15 @@ def open_test(
         return dev, with_baselines(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None
     check_dev(dev)
     # What would stop a calibration must not cost a look at the sealed grades.
-    make_comparison(inputs, dev, sources)
+    make_comparison(inputs, dev, labels)
     if inputs.out:
         make_folder(inputs.out)
-    everything: tuple[LabelSource, ...] = ()
+    everything: tuple[Labels, ...] = ()
 
-    def compared(rows: tuple[GoldRow, ...], sources: tuple[LabelSource, ...]) -> tuple[Panel, ...]:
+    def compared(rows: tuple[GoldRow, ...], labels: tuple[Labels, ...]) -> tuple[Panel, ...]:
         """The panels; stops before the opening is logged if sealed grades cannot be used, and shows none of them."""
         try:
-            return make_comparison(inputs, rows, sources)[0]
+            return make_comparison(inputs, rows, labels)[0]
         except InputError as error:
             raise InputError(
                 f"{test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
@@ -90,7 +90,7 @@ def open_test(
     def look(rows: tuple[GoldRow, ...]) -> seals.Look:
         nonlocal everything
         both = (*dev, *rows)
-        compared(both, sources)
+        compared(both, labels)
         everything = with_baselines(inputs, both, judged(rows))
         return gold_look(inputs, asked, compared(both, everything))
 
