@@ -38,7 +38,6 @@ from judge.calibrate.disagreements import (
     AssessorGrade,
     Disagreement,
     JudgeGrade,
-    ReferenceGrade,
     ShownPassage,
     parse_disagreements,
 )
@@ -558,7 +557,7 @@ _TURNS = own_turns(Run("r", "interactive", None, "interactive", "f", "d", True, 
 _TALK = msgspec.structs.replace(_POOL, turns={turn.turn_id: turn for turn in _TURNS.values()})
 _SAID = judgment("1-1_1", "R00000", 2, expected=1.5, probabilities={"2": 0.5, "1": 0.5}, rationale="why")
 _APART = Disagreement(
-    *("1-1_1", "1-1", "R00000", "groundedness", "dev", ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),))),
+    *("1-1_1", "1-1", "R00000", "groundedness", "dev", 3, (AssessorGrade("ann", 3, "blind"),)),
     (JudgeGrade("server/m", "groundedness/graded", 2, 1.5, "why", None, -1),),
     *("grades", 1, "Yes.", (ShownPassage("p:1", "It is."),), "Is it?", (Exchange("Hello?", "Yes."),)),
 )

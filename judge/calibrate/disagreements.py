@@ -37,14 +37,6 @@ class AssessorGrade(Record, frozen=True, omit_defaults=True):
     """What a scale of two grades calls it."""
 
 
-class ReferenceGrade(Record, frozen=True):
-    """The grade that judges are compared with, and the grades that it is the consensus of."""
-
-    grade: int | None
-    """None where several grades tie for most assessors."""
-    assessors: tuple[AssessorGrade, ...]
-
-
 class JudgeGrade(Record, frozen=True, omit_defaults=True):
     """What one judge said: of several samples, the first."""
 
@@ -78,7 +70,9 @@ class Disagreement(Record, frozen=True, omit_defaults=True):
     response_id: str
     criterion: str
     split: Split
-    gold: ReferenceGrade
+    gold_grade: int | None
+    """The grade that judges are compared with; None where several grades tie for most assessors."""
+    gold: tuple[AssessorGrade, ...]
     judges: tuple[JudgeGrade, ...]
     """Every judge that is compared, the agreeing ones too; baselines that nobody asked for are left out."""
     compared: Literal["grades", "positive"]
@@ -158,10 +152,8 @@ def _of_panel(
             response_id=item.response_id,
             criterion=panel.criterion,
             split=panel.split[i],
-            gold=ReferenceGrade(
-                modes[0] if len(modes) == 1 else None,
-                tuple(sorted(assessors.values(), key=lambda one: natural_key(one.assessor))),
-            ),
+            gold_grade=modes[0] if len(modes) == 1 else None,
+            gold=tuple(sorted(assessors.values(), key=lambda one: natural_key(one.assessor))),
             judges=judges,
             compared="positive" if panel.binary else "grades",
             distance=max((abs(judge.difference) for judge in judges if judge.difference is not None), default=0),
@@ -297,12 +289,11 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
 
 
 def _grades(item: Disagreement) -> Iterator[list[str]]:
-    assessors = item.gold.assessors
-    if len(assessors) > 1:
-        same = next((assessor for assessor in assessors if assessor.grade == item.gold.grade), None)
-        grade = "tied" if item.gold.grade is None else _called(item.gold.grade, same.label if same else None)
+    if len(item.gold) > 1:
+        same = next((assessor for assessor in item.gold if assessor.grade == item.gold_grade), None)
+        grade = "tied" if item.gold_grade is None else _called(item.gold_grade, same.label if same else None)
         yield ["**assessors' consensus**", grade, "", ""]
-    for assessor in assessors:
+    for assessor in item.gold:
         made = "" if assessor.made == "blind" else f" ({assessor.made})"
         yield [f"assessor {name_of(assessor.assessor)}{made}", _called(assessor.grade, assessor.label), "", ""]
     for judge in item.judges:

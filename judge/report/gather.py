@@ -234,8 +234,8 @@ def _calibration_items(
             passages=tuple((passage.id, passage.text, None) for passage in line.passages),
             runs=(),
             opinions={sides[_judge(said)]: _opinion(line, said, asked) for said in line.judges},
-            gold=line.gold.assessors,
-            gold_grade=line.gold.grade,
+            gold=line.gold,
+            gold_grade=line.gold_grade,
             # Each difference is the judge's distance from gold, on whatever scale the calibration compared.
             apart=listed.Gaps(
                 gold=max((listed.spread([difference, 0]) for difference in differences), default=None),

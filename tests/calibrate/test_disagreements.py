@@ -54,8 +54,8 @@ def test_several_assessors_stand_beside_their_consensus() -> None:
     rows = [row("1_1", "R1", 0, "ann"), row("1_1", "R1", 3, "ben", made="postedit"), row("1_1", "R1", 3, "cy")]
     (item,) = found(rows, labels("m", {("1_1", "R1"): 0}))
     # The mode of 0, 3 and 3 is 3, so the judge is 0 - 3 = -3 away although one assessor agrees with it.
-    assert (item.gold.grade, item.distance, item.judges[0].difference) == (3, 3, -3)
-    assert [(one.assessor, one.grade, one.made) for one in item.gold.assessors] == [
+    assert (item.gold_grade, item.distance, item.judges[0].difference) == (3, 3, -3)
+    assert [(one.assessor, one.grade, one.made) for one in item.gold] == [
         ("ann", 0, "blind"), ("ben", 3, "postedit"), ("cy", 3, "blind")
     ]  # fmt: skip
     markdown = disagreements.disagreements_markdown([item], 1)
@@ -67,7 +67,7 @@ def test_several_assessors_stand_beside_their_consensus() -> None:
 def test_an_assessor_with_a_row_for_each_run_counts_once() -> None:
     rows = [row("1_1", "R1", 2, run_id=run) for run in ("a", "b")]
     (item,) = found(rows, labels("m", {("1_1", "R1"): 1}))
-    assert [one.grade for one in item.gold.assessors] == [2]
+    assert [one.grade for one in item.gold] == [2]
 
 
 def test_scales_that_differ_are_compared_as_positive_or_not() -> None:
@@ -75,7 +75,7 @@ def test_scales_that_differ_are_compared_as_positive_or_not() -> None:
     said = labels("m", {("1_1", "R1"): 1, ("1_1", "R2"): 0, ("1_1", "R3"): 1})
     # On the judge's scale 0 is positive: R1 is 0 - 1 = -1, R2 agrees though 0 is not 2, R3 agrees though 1 is not 0.
     (item,) = disagreements.disagreements([panel(rows, said, scale=LOWER)])
-    assert (item.response_id, item.gold.grade, item.judges[0].grade, item.judges[0].difference) == ("R1", 3, 1, -1)
+    assert (item.response_id, item.gold_grade, item.judges[0].grade, item.judges[0].difference) == ("R1", 3, 1, -1)
     assert item.compared == "positive"
     markdown = disagreements.disagreements_markdown([item], 3)
     assert "### 1. 1_1 R1: positive or not" in markdown
@@ -134,7 +134,7 @@ def test_a_line_has_these_fields() -> None:
     (item,) = found([row("1_1", "R1", 0)], labels("m", [Label("1_1", "R1", 2, None, 1.5, rationale="No.")]))
     assert json.loads(disagreements.disagreement_files([item], 1)["disagreements.jsonl"]) == {
         "turn_id": "1_1", "topic_id": "1", "response_id": "R1", "criterion": "groundedness", "split": "all",
-        "gold": {"grade": 0, "assessors": [{"assessor": "ann", "grade": 0, "made": "blind"}]},
+        "gold_grade": 0, "gold": [{"assessor": "ann", "grade": 0, "made": "blind"}],
         "judges": [{"judge": "m", "prompt": None, "grade": 2, "expected": 1.5, "rationale": "No.", "reason": None,
                     "difference": 2}],
         "compared": "grades", "distance": 2, "text": None, "passages": [], "utterance": None, "context": [],

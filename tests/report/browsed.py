@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import read_results
-from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
+from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ShownPassage
 from judge.io.files import jsonl_bytes, sha256
 from judge.io.page import look, policy
 from judge.jobs.judged import JudgedFolder
@@ -110,9 +110,9 @@ def disagreement(
 ) -> Disagreement:
     """Judges beside a gold grade of 3."""
     distance = max((abs(one.difference) for one in judges if one.difference is not None), default=0)
-    gold, context = ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),)), (Exchange("Where to?", "The island."),)
+    gold, context = (AssessorGrade("ann", 3, "blind"),), (Exchange("Where to?", "The island."),)
     return Disagreement(
-        *("1-1_1", "1-1", response_id, "groundedness", "dev", gold, judges, "grades", distance, text),
+        *("1-1_1", "1-1", response_id, "groundedness", "dev", 3, gold, judges, "grades", distance, text),
         *(passages, "How?", context),
     )
 
