@@ -317,11 +317,16 @@ def _path(parts: Sequence[str]) -> Callable[[Any], object]:
 
 
 def records_table(
-    columns: RecordColumns, records: Iterable[object], title: str, notes: Iterable[str] = (), places: int = 4
+    columns: RecordColumns,
+    records: Iterable[object],
+    title: str,
+    notes: Iterable[str] = (),
+    places: int = 4,
+    plot: Plot | None = None,
 ) -> Table[Any]:
     """A table with a line for each record."""
     lines = (tuple(cell(record) for cell in columns.values()) for record in records)
-    return Table(rows=lines, columns=columns, title=title, notes=notes, places=places)
+    return Table(rows=lines, columns=columns, title=title, notes=notes, places=places, plot=plot)
 
 
 def records_tsv(columns: RecordColumns, records: Iterable[object], places: int = 6) -> str:

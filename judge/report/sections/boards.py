@@ -1,6 +1,6 @@
 """The runs in their order: as the judge sees them, and corrected by gold. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
 from judge.calibrate.report.pages import NOTES, chapter
 from judge.io.ids import groups_of, safe_names
-from judge.io.table import Cell, Column, Mark, Plot, Table
+from judge.io.table import Cell, Column, Mark, Plot, RecordColumns, Table, records_table
 from judge.io.text import interval, plain, printable
 from judge.records import Criterion
 from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
@@ -40,10 +40,10 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
 
 
-def _flag_notes(rows: Sequence[Score], nouns: Nouns) -> list[str | None]:
-    """What the flags of each run say; None without a flag."""
+def _flag_note(nouns: Nouns) -> Callable[[Score], str | None]:
+    """What the flags of a run say; None without a flag."""
     words = flag_words(nouns)
-    return [", ".join(words[flag] for flag in row.flags) or None for row in rows]
+    return lambda row: ", ".join(words[flag] for flag in row.flags) or None
 
 
 def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str], *, missing: bool) -> Table[Any]:
@@ -67,50 +67,46 @@ def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str],
         f"topics like these with 95 % confidence (over {units}); the longer the bar, the less is known"
     )
     positive = ", ".join(map(str, sorted(criterion.scale.positive)))
-    columns: dict[Column, Sequence[Cell]] = {
-        Column("rank"): [row.rank for row in rows],
-        Column("run"): [row.run_id for row in rows],
-        Column("mean grade", about=means): [row.mean for row in rows],
-        Column("not told apart", about=alike): [letters.get(row.run_id) for row in rows],
-        Column(f"over all {nouns.turns}", about=over): [row.bound for row in rows],
-        Column(f"good {nouns.responses}", about=f"the share with a positive grade ({positive})"): [
-            None if (share := share_positive(row)) is None else f"{100 * share:.0f} %" for row in rows
-        ],
-        Column("grades", about=f"on how many {nouns.turns} it has each grade"): [
-            row.more.get("grades") for row in rows
-        ],
-        Column(f"{nouns.turns} graded"): ["{n} of {turns}".format(**row.counts) for row in rows],
-        Column(f"{nouns.turns} a topic", 1): [row.more.get("turns_per_topic") for row in rows],
-        Column("note"): _flag_notes(rows, nouns),
+    columns: RecordColumns = {
+        Column("rank"): lambda row: row.rank,
+        Column("run"): lambda row: row.run_id,
+        Column("mean grade", about=means): lambda row: row.mean,
+        Column("not told apart", about=alike): lambda row: letters.get(row.run_id),
+        Column(f"over all {nouns.turns}", about=over): lambda row: row.bound,
+        Column(f"good {nouns.responses}", about=f"the share with a positive grade ({positive})"): _good,
+        Column("grades", about=f"on how many {nouns.turns} it has each grade"): lambda row: row.more.get("grades"),
+        Column(f"{nouns.turns} graded"): lambda row: "{n} of {turns}".format(**row.counts),
+        Column(f"{nouns.turns} a topic", 1): lambda row: row.more.get("turns_per_topic"),
+        Column("note"): _flag_note(nouns),
     }
     reading = "A line for each run, the best first."
     if reasons := {row.mean.reason for row in rows if row.mean.reason}:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
-    marks = tuple(((row.mean, False),) for row in rows)
-    return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grades with their 95 % ranges", marks)
+    return _board(criterion, f": {scale_of(criterion)}", columns, rows, reading, "mean grades with their 95 % ranges")
 
 
-def _table(
-    criterion: Criterion,
-    about: str,
-    columns: Mapping[Column, Sequence[Cell]],
-    reading: str,
-    drawn: str,
-    marks: tuple[tuple[Mark, ...], ...],
+def _good(row: Score) -> str | None:
+    share = share_positive(row)
+    return None if share is None else f"{100 * share:.0f} %"
+
+
+def _board(
+    criterion: Criterion, about: str, columns: RecordColumns, rows: Sequence[Score], reading: str, drawn: str
 ) -> Table[Any]:
-    """A table of columns, drawn over the scale of the criterion; an empty column is left out."""
-    kept = {column: cells for column, cells in columns.items() if any(cell not in (None, "") for cell in cells)}
-    title = titled(criterion.name) + about
+    """The rows of a criterion, drawn over its scale; a column in which there is nothing to say is left out."""
+    filled = {column: cell for column, cell in columns.items() if any(cell(row) not in (None, "") for row in rows)}
     low, high = criterion.scale.ends
-    plot = Plot(name=drawn, low=low, high=high, lines=marks)
-    return Table(
-        rows=zip(*kept.values(), strict=True),
-        columns=kept,
-        title=title,
-        notes=[reading],
-        places=2,
-        plot=plot,
-    )
+    plot = Plot(name=drawn, low=low, high=high, lines=tuple(map(_marks, rows)))
+    return records_table(filled, rows, titled(criterion.name) + about, [reading], places=2, plot=plot)
+
+
+def _marks(row: Score) -> tuple[Mark, ...]:
+    """The mean; of a corrected run first the mean by the judge."""
+    if row.raw is None:
+        return ((row.mean, False),)
+    # Without its interval, so that two in a line do not lie upon each other.
+    before = msgspec.structs.replace(row.raw.mean, low=None, high=None)
+    return (before, True), (row.mean, False)
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:
@@ -144,33 +140,25 @@ def _corrected_sheet(rows: Sequence[Score], criterion: Criterion) -> Table[Any]:
         "in brackets, and as a bar, its 95 % range. The range in the leaderboard above is about topics like these; "
         f"this one is about these {nouns.responses} alone, and has no width where people graded every one"
     )
-    raws = [row.raw for row in rows if row.raw is not None]
     minus = f"on the {nouns.responses} that both graded; above zero, the judge gave the higher grades"
     over = f"the corrected mean with the worst grade for each {nouns.turn} that has none; ranks go by it"
-    columns: dict[Column, Sequence[Cell]] = {
-        Column("rank"): [row.rank for row in rows],
-        Column("run"): [row.run_id for row in rows],
-        Column("corrected mean", about=narrow): [row.mean for row in rows],
-        Column("by the judge"): [raw.mean.value for raw in raws],
-        Column("judge minus people", signed=True, about=minus): [row.more.get("bias") for row in rows],
-        Column("not told apart", about="runs that share a letter may differ by chance alone"): [
-            row.place.letters or None if row.place else None for row in rows
-        ],
-        Column("possible ranks"): [row.ranks.replace("-", " to ") or None for row in rows],
-        Column(f"over all {nouns.turns}", about=over): [row.bound for row in rows],
-        Column("gold grades"): [f"{row.counts['gold']} of {raw.mean.n}" for row, raw in zip(rows, raws, strict=True)],
-        Column("note"): _flag_notes(rows, nouns),
+    columns: RecordColumns = {
+        Column("rank"): lambda row: row.rank,
+        Column("run"): lambda row: row.run_id,
+        Column("corrected mean", about=narrow): lambda row: row.mean,
+        Column("by the judge"): lambda row: row.raw.mean.value,
+        Column("judge minus people", signed=True, about=minus): lambda row: row.more.get("bias"),
+        Column("not told apart", about="runs that share a letter may differ by chance alone"): (
+            lambda row: (row.place and row.place.letters) or None
+        ),
+        Column("possible ranks"): lambda row: row.ranks.replace("-", " to ") or None,
+        Column(f"over all {nouns.turns}", about=over): lambda row: row.bound,
+        Column("gold grades"): lambda row: f"{row.counts['gold']} of {row.raw.mean.n}",
+        Column("note"): _flag_note(nouns),
     }
-    # Without its interval, so that two in a line do not lie upon each other.
-    marks = tuple(
-        ((msgspec.structs.replace(raw.mean, low=None, high=None), True), (row.mean, False))
-        for row, raw in zip(rows, raws, strict=True)
-    )
-    reading = "A line for each run, the best first."
     about = f", corrected: {scale_of(criterion)}"
-    return _table(
-        criterion, about, columns, reading, "ring: mean by the judge, dot: corrected mean with its 95 % range", marks
-    )
+    drawn = "ring: mean by the judge, dot: corrected mean with its 95 % range"
+    return _board(criterion, about, columns, rows, "A line for each run, the best first.", drawn)
 
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
