@@ -92,7 +92,7 @@ def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path
         tree,
         ["prompts", "list", "--json"],
         # With an option before it, the help is that of the plans; what is stored is made anew with a change of them.
-        ["run", "--json", "--help"],
+        ["run", "--json", "--help", "all"],
         ["prompts", "show", "backing"],
         # The one prompt it has is the default; the baseline refuses it, so the criterion has come as far as a judge.
         [*run, "refused", "--criteria", "backing"],
@@ -201,8 +201,8 @@ def test_an_aggregator_is_a_row(tmp_path: Path) -> None:
     crowd, run, *_ = judge(
         tree,
         # With an option before it, the help is that of the plans; what is stored is made anew with a change of them.
-        ["crowd", "--json", "--help"],
-        ["run", "--json", "--help"],
+        ["crowd", "--json", "--help", "all"],
+        ["run", "--json", "--help", "all"],
         *(["crowd", "labels.csv", *options, "--aggregator", name, "--out", name] for name in names),
     )
     assert re.search(r"--aggregator\{[^}]*,panel[,}]", "".join(crowd.split()))
@@ -303,7 +303,7 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
     changed.write_text(json.dumps({"track": 1, **json.loads(changed.read_bytes())}), encoding="utf-8")
     told, listed, *_ = judge(
         PROJECT,
-        ["run", "--help"],
+        ["run", "--help", "all"],
         ["prompts", "list", "--json"],
         ["run", "--runs", runs, *JUDGED[2:], "--criteria", "groundedness", "--model", "mine/overlap", "--out", out],
         ["calibrate", "--gold", GOLD, "--judgments", out, "--out", out / "calibrated", *FAST],

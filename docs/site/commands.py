@@ -67,7 +67,7 @@ def _page(command: str, written: Mapping[str, str]) -> str:
     described = _described(command, written)
     for typed, parser in actions(command):
         level = "#" if typed == command else "##"
-        parts += [f"{level} judge {typed}", markdown(parser.description or "") if typed == command else ""]
+        parts += [f"{level} judge {typed}", markdown(parser.description or "")]
         parts += [fenced(_usage(parser)), *_tables(parser)]
         if EXAMPLES.get(typed):
             parts += [f"{level}# Examples", fenced("\n".join(EXAMPLES[typed]), "sh")]
@@ -87,8 +87,11 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
     """The arguments, and the options, each with its meaning."""
     formatter = parser._get_formatter()
-    left_out = (argparse._HelpAction, argparse._SubParsersAction)
-    kept = [action for action in parser._actions if not isinstance(action, left_out)]
+    kept = [
+        action
+        for action in parser._actions
+        if action.dest != "help" and not isinstance(action, argparse._SubParsersAction)
+    ]
     for header, shown in (
         ("argument", [action for action in kept if not action.option_strings]),
         ("option", [action for action in kept if action.option_strings]),
@@ -101,7 +104,7 @@ def _meaning(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
     said = cell(formatter._expand_help(action)) if action.help else ""
     if action.choices and not action.metavar:
         said += f" ({', '.join(code(str(choice)) for choice in action.choices)})"
-    return f"{said} (required)" if action.required and action.option_strings else said
+    return said
 
 
 def _name(action: argparse.Action) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from judge.cli import COMMANDS, command_parser
 from judge.cli.helps import STORED
+from judge.cli.parser import CommandParser
 
 
 def stored_lines() -> Iterator[str]:
@@ -22,7 +23,7 @@ def stored_lines() -> Iterator[str]:
         yield json.dumps([command, _row(command_parser(command))], ensure_ascii=False) + "\n"
 
 
-def _row(parser: argparse.ArgumentParser, about: str | None = None) -> dict[str, Any]:
+def _row(parser: CommandParser, about: str | None = None) -> dict[str, Any]:
     titles: dict[str, str] = {}
     for group in parser._action_groups:
         for action in group._group_actions:
@@ -33,15 +34,16 @@ def _row(parser: argparse.ArgumentParser, about: str | None = None) -> dict[str,
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help for choice in action._choices_actions}
             actions = {name: _row(below, helps[name]) for name, below in action.choices.items()}
-        elif not isinstance(action, argparse._HelpAction):
+        elif action.dest != "help":
             # argparse itself gives arguments by place a heading.
-            title = titles[action.dest].replace("positional arguments", "options")
+            title = titles[action.dest].replace("arguments", "options")
             arguments.append((title, *_argument(action)))
     return {
         "prog": parser.prog,
         "description": parser.description,
         "examples": re.findall("^  (judge .*)", (parser.epilog or "").partition("\n\n")[0], re.MULTILINE),
         "help": about,
+        "main": parser.main,
         "arguments": arguments,
         "actions": actions,
     }

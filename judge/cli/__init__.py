@@ -11,27 +11,28 @@ import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-from judge.cli.helps import stored_parser
-from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL, CommandParser
+from judge.cli.helps import HELP_WORDS, stored_parser
+from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL, CommandParser, listing
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.installed import __version__
 from judge.plugins import ANNEXES, is_there
 
 MAIN_LINE = {
+    "demo": "write the bundled example to a folder and judge it",
     "validate": "list every problem of the runs in a folder; write fixed copies",
-    "pool": "pool the runs of a folder without judging anything",
-    "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+    "run": "judge runs: pool, ask, write response qrels and a leaderboard",
     "gold": "plan, label, import, check and split gold grades",
     "calibrate": "find out which judge can be trusted, and how far",
     "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
-    "report": "one page on an output folder, to open in a browser, and the same as Markdown",
-    "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
+    "report": "one page on an output folder, for a browser and as Markdown",
+    "release": "write what a track may publish: pseudonyms, no licensed texts",
+}
+"""What takes runs to a published assessment, in its order: a user of `judge run` needs no `judge pool`."""
+BESIDE = {
+    "pool": "pool the runs of a folder without judging anything",
     "crowd": "from workers' labels to one grade per item",
     **(ANNEXES["desk"].commands if is_there("desk") else {}),
     "doctor": "check this machine and judges before a run",
-    "demo": "write the bundled example to a folder and judge it",
-}
-BESIDE = {
     "tokens": "what the token limit does under each way of counting",
     "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
     "passages": "index a collection or its hash list; extract the passages of a pool",
@@ -163,36 +164,58 @@ def command_parser(name: str) -> CommandParser:
 def call(name: str, words: Sequence[str]) -> int:
     """Do what a command line says; errors are raised."""
     if (stored := stored_parser(name, words)) is not None:
-        stored.parse_args(["--help"])
+        print(stored.format_help(whole=words[-1] == "all"), end="")
+        return 0
     from judge.cli.declared import parsed_call
 
     return parsed_call(command_parser(name), functions_of(name)[1], words)()
 
 
 def _dispatch(arguments: list[str]) -> int:
+    match arguments:
+        case [] | ["help"] | ["-h" | "--help"]:
+            print(_first_screen())
+            return 0
+        case ["help" | "-h" | "--help", "all"]:
+            print(_every_command())
+            return 0
+        case ["help", *words]:
+            return _dispatch([*words[:-1], "--help", "all"] if words[-1] == "all" else [*words, "--help"])
     length = next((n for n in (2, 1) if " ".join(arguments[:n]) in COMMANDS), 0)
-    if not length and arguments and arguments[0] in _groups():
-        return _dispatch_group(arguments)
     if length:
         return call(" ".join(arguments[:length]), arguments[length:])
-    listing = "\n".join(
-        f"  {part if not place else '':<9} {name:<19} {summary}"
-        for part, commands in PARTS.items()
-        for place, (name, summary) in enumerate(commands.items())
-    )
-    parser = CommandParser(
-        prog="judge",
-        description="Assess the responses of conversational-search runs (TREC iKAT, CAsT). New here? `judge demo`.",
-        epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{GENERAL}\n{EXIT_CODES}",
-        lists="commands and options",
-    )
+    if arguments[0] in _groups():
+        return _dispatch_group(arguments)
+    parser = CommandParser(prog="judge", lists="commands")
     parser.add_argument("--version", action="version", version=f"judge {__version__}")
     parser.add_argument(
-        "command", metavar="COMMAND", choices=sorted({*COMMANDS, *_groups()}), help="one of those below"
+        "command", metavar="COMMAND", choices=sorted({"help", *(name.partition(" ")[0] for name in COMMANDS)})
     )
     # What follows a word that is no command is not looked at.
     parser.parse_args(arguments[:1])
     return 2
+
+
+_ABOUT = """\
+Assess the responses of conversational-search runs (TREC iKAT, CAsT), and
+tables of questions and answers, by LLM judges and by people.
+"""
+
+
+def _first_screen() -> str:
+    """The main line, each command with an example."""
+    examples = dict(zip(MAIN_LINE, EXAMPLES["first screen"], strict=True))
+    entries = "".join(f"  {name:<13}{MAIN_LINE[name]}\n{'':17}{example}\n" for name, example in examples.items())
+    more = "All commands: `judge help all`. Options: `judge COMMAND --help`."
+    return f"{_ABOUT}\n{entries}\n{more}"
+
+
+def _every_command() -> str:
+    """All commands by part, with what holds for each of them."""
+    parts = "\n\n".join(f"{part}:\n{listing(commands)}" for part, commands in PARTS.items())
+    return (
+        f"{_ABOUT}\n{parts}\n\n`judge COMMAND --help` shows what a command takes.\n\n{GENERAL}\n{EXIT_CODES}".rstrip()
+    )
 
 
 def _groups() -> frozenset[str]:
@@ -204,14 +227,11 @@ def _dispatch_group(arguments: list[str]) -> int:
     """List the commands of a group; only such a command does anything."""
     group, *rest = arguments
     commands = {name.split()[1]: summary for name, summary in COMMANDS.items() if name.startswith(f"{group} ")}
-    width = max(map(len, commands))
-    listing = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in commands.items())
-    parser = CommandParser(
-        prog=f"judge {group}",
-        epilog=f"actions:\n{listing}\n\n`judge {group} ACTION --help` tells more.\n\n{GENERAL}\n{EXIT_CODES}",
-        lists="actions",
-    )
-    parser.add_argument("action", metavar="ACTION", choices=list(commands), help="one of those below")
+    if rest and rest[0] in HELP_WORDS:
+        print(f"actions:\n{listing(commands)}\n\n`judge {group} ACTION --help` shows what an action takes.")
+        return 0
+    parser = CommandParser(prog=f"judge {group}", lists="actions")
+    parser.add_argument("action", metavar="ACTION", choices=list(commands))
     parser.parse_args(rest[:1])
     return 2
 

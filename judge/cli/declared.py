@@ -73,11 +73,13 @@ def declare(parser: CommandParser, functions: Functions) -> None:
     if "" in functions:
         _declare_plans(parser, functions[""])
         return
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(functions))
+    actions = parser.add_actions(functions)
     for name, function in functions.items():
+        about = inspect.getdoc(function) or ""
         # The exit code follows in the help of the action.
-        line = (function.__doc__ or "").partition("\n")[0].partition(";")[0].rstrip(".")
-        _declare_plans(actions.add_parser(name, help=line[:1].lower() + line[1:]), function)
+        line = about.partition("\n")[0].partition(";")[0].rstrip(".")
+        below = actions.add_parser(name, help=line[:1].lower() + line[1:], description=about)
+        _declare_plans(below, function)
 
 
 def parsed_call(parser: CommandParser, functions: Functions, words: Sequence[str]) -> "functools.partial[int]":
@@ -128,8 +130,9 @@ def _fields(plans: Iterable[type[Options]]) -> Iterator[_Field]:
                     yield _Field(name, field, option, title)
 
 
-def _declare_plans(parser: argparse.ArgumentParser, function: Callable[..., int]) -> None:
+def _declare_plans(parser: CommandParser, function: Callable[..., int]) -> None:
     """Declare the fields of a function's plans; an option that is not given leaves no value."""
+    parser.main = [name for plan in _plans_of(function) for name in plan.main_options]
     sections: dict[str, argparse._ActionsContainer] = {"options": parser}
     for entry in _fields(_plans_of(function)):
         if entry.title not in sections:

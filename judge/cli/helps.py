@@ -14,7 +14,7 @@ from judge.cli.parser import CommandParser
 from judge.plugins import ANNEXES, has_foreign, is_there
 
 STORED = os.path.join(os.path.dirname(__file__), "helps.jsonl")  # noqa: PTH118, PTH120 - pathlib slows down `judge --help`
-_HELP = ("-h", "--help")
+HELP_WORDS = ("-h", "--help")
 
 
 def stored_parser(command: str, words: Sequence[str]) -> CommandParser | None:
@@ -22,7 +22,8 @@ def stored_parser(command: str, words: Sequence[str]) -> CommandParser | None:
 
     None too where an annex is missing or another package adds to the tables of the core, since both change choices.
     """
-    if len(words) not in (1, 2) or words[-1] not in _HELP:
+    before = words[:-1] if words[-1:] == ["all"] else words
+    if len(before) not in (1, 2) or before[-1] not in HELP_WORDS:
         return None
     if not all(map(is_there, ANNEXES)) or has_foreign():
         return None
@@ -32,7 +33,7 @@ def stored_parser(command: str, words: Sequence[str]) -> CommandParser | None:
     if line is None:
         return None
     row = json.loads(line)[1]
-    return parser_of(row, words[:-1])
+    return parser_of(row, before[:-1])
 
 
 def parser_of(row: dict[str, Any], action: Sequence[str] = ()) -> CommandParser | None:
@@ -41,13 +42,14 @@ def parser_of(row: dict[str, Any], action: Sequence[str] = ()) -> CommandParser 
         of_action = row["actions"].get(action[0])
         return None if of_action is None else parser_of(of_action)
     parser = CommandParser(prog=row["prog"], description=row["description"], examples=row["examples"])
+    parser.main = row["main"]
     containers: dict[str, argparse._ActionsContainer] = {"options": parser}
     for title, names, settings in row["arguments"]:
         if title not in containers:
             containers[title] = parser.add_argument_group(title)
         containers[title].add_argument(*names, **settings)
     if row["actions"]:
-        actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(row["actions"]))
+        actions = parser.add_actions(row["actions"])
         for name, of_action in row["actions"].items():
             actions.add_parser(name, help=of_action["help"])
     return parser

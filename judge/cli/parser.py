@@ -3,19 +3,19 @@
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 EXIT_CODES = """\
 exit codes:
   0  done
-  1  findings: errors in runs or prompts, nothing that could be judged, or a gate that is not met
+  1  findings: errors in runs or prompts, nothing to judge, or a gate not met
   2  the command or its input is bad; no result was written
   3  something outside failed or was interrupted; the same command resumes
 """
 GENERAL = """\
 for every command:
-  --max-file-size SIZE  the most bytes of content of a file that is read, unpacked or not: 2G, 800M (default 512M)
+  --max-file-size SIZE  refuse a file of more, unpacked: 2G, 800M (default 512M)
 """
 
 
@@ -31,22 +31,53 @@ class _Formatter(argparse.HelpFormatter):
             part if "\n " in part else super(_Formatter, self)._fill_text(part, width, "") for part in parts
         )
 
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return f"{action.help} (required)" if action.required and action.option_strings else action.help
+
 
 class CommandParser(argparse.ArgumentParser):
     """The parser of a command or of one of its actions.
 
     An option of several values accumulates when it is repeated, and any other one is refused. An option that is not
-    given leaves no value.
+    given leaves no value. `--help` shows the main options where a command has many, `--help all` every option.
     """
+
+    main: Sequence[str] = ()
+    """The options that matter most, by name and in order; empty for a command of few options."""
 
     def __init__(self, *, lists: str = "options", examples: Sequence[str] = (), **settings: Any) -> None:
         fixed: dict[str, Any] = {"formatter_class": _Formatter, "allow_abbrev": False}
-        super().__init__(**fixed | settings)
+        super().__init__(**fixed | settings | {"add_help": False})
+        self._positionals.title = "arguments"
+        if settings.get("add_help", True):
+            self.add_argument("-h", "--help", action=_Help, nargs="?", help="show this help")
         self.lists = lists
         self.epilog = settings.get("epilog") or _epilog(examples or EXAMPLES.get(self.prog.removeprefix("judge "), ()))
         self.register("action", None, _Once)
         # A scale that begins below zero is a value, and no option.
         self._negative_number_matcher = _NEGATIVE
+
+    def add_actions(self, names: Iterable[str]) -> "argparse._SubParsersAction[CommandParser]":
+        """Let a word choose between actions with options of their own."""
+        return self.add_subparsers(dest="action", required=True, title="actions", metavar="|".join(names))
+
+    def format_help(self, *, whole: bool = False) -> str:
+        """What the command does and its options: the main ones, or all of them under their headings."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        named = {name.lstrip("-"): action for action in self._actions for name in action.option_strings}
+        if self.main and not whole:
+            arguments = [action for action in self._actions if not action.option_strings]
+            chosen = [named[name] for name in self.main]
+            _add_section(formatter, "arguments", arguments)
+            _add_section(formatter, "main options", chosen)
+            rest = len(self._actions) - len(arguments) - len(chosen) - 1
+            formatter.add_text(f"`{self.prog} --help all` shows {rest} more options.")
+        else:
+            for group in self._action_groups:
+                _add_section(formatter, str(group.title), group._group_actions)
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse; an unknown option is said first, because it is often the one that seems to be missing."""
@@ -78,7 +109,38 @@ class CommandParser(argparse.ArgumentParser):
         from judge.io.text import printable
         from judge.judges.credentials import redact
 
-        self.exit(2, f"{self.prog}: {printable(redact(message))}\n`{self.prog} --help` lists the {self.lists}\n")
+        self.exit(2, f"{self.prog}: {printable(redact(message))}\n`{self.prog} --help all` lists the {self.lists}\n")
+
+
+def _add_section(formatter: argparse.HelpFormatter, title: str, actions: Iterable[argparse.Action]) -> None:
+    formatter.start_section(title)
+    for action in actions:
+        if isinstance(action, argparse._SubParsersAction):
+            formatter.add_arguments(action._choices_actions)
+        elif not isinstance(action, _Help):
+            formatter.add_argument(action)
+    formatter.end_section()
+
+
+class _Help(argparse.Action):
+    """Shows the help and ends; `--help all` shows every option."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> NoReturn:
+        if isinstance(parser, CommandParser):
+            print(parser.format_help(whole=values == "all"), end="")
+        parser.exit()
+
+
+def listing(entries: Mapping[str, str]) -> str:
+    """Names with what each is, in lines of the terminal's width."""
+    formatter = _Formatter(prog="", max_help_position=24)
+    formatter.start_section(None)
+    for name, summary in entries.items():
+        formatter.add_argument(argparse.Action([], dest=name, help=summary))
+    formatter.end_section()
+    return formatter.format_help().strip("\n")
 
 
 def _epilog(examples: Sequence[str]) -> str:

@@ -149,10 +149,13 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
     section: ClassVar[str] = "options"
+    main_options: ClassVar[tuple[str, ...]] = ()
+    """The options of a command that matter most, by name; empty where it has few, and `--help` shows them all."""
 
-    def __init_subclass__(cls, section: str = "", **settings: Any) -> None:
+    def __init_subclass__(cls, section: str = "", main: str = "", **settings: Any) -> None:
         super().__init_subclass__(**settings)
         cls.section = section or "options"
+        cls.main_options = tuple(main.split())
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:

@@ -93,7 +93,10 @@ class LabelTables(Options, section=_READING):
             raise UsageError(f"--label gives {', '.join(map(shown, both))} a grade, and --missing says it is no label")
 
 
-class CrowdPlan(LabelTables):
+class CrowdPlan(
+    LabelTables,
+    main="scale known pool unit column label aggregator tie min-labels too-fast max-fails out",
+):
     """Everything `judge crowd` can be told."""
 
     labels: Annotated[tuple[Path | Any, ...], Option(metavar="LABELS", place="only")]

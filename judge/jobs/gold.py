@@ -88,7 +88,10 @@ class GoldCheckPlan(Options):
             raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
 
 
-class GoldImportPlan(LabelTables):
+class GoldImportPlan(
+    LabelTables,
+    main="out pool bank pool-out criterion plan inclusion column label assessor",
+):
     """Everything `judge gold import` can be told."""
 
     source: Annotated[str, OneOf(GOLD_SOURCES), Option(metavar="SOURCE", place="only")]

@@ -138,7 +138,12 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
             )
 
 
-class PoolPlan(Pooling, Call, section="output"):
+class PoolPlan(
+    Pooling,
+    Call,
+    section="output",
+    main="runs topics passages column profile depth turns draw unit screen extend out",
+):
     """Everything `judge pool` can be told."""
 
     unit: JudgedUnit = "response"

@@ -106,7 +106,11 @@ class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, Call, sectio
     """Write over results of another configuration in --out."""
 
 
-class Plan(RunOptions, section="asking"):
+class Plan(
+    RunOptions,
+    section="asking",
+    main="runs topics passages criteria prompt model base-url column out dry-run limit max-cost",
+):
     """Everything `judge run` can be told."""
 
     engine: Annotated[EngineName | None, Option(section="the loop")] = None

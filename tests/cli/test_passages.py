@@ -279,7 +279,7 @@ def test_runs_are_named_with_the_option_or_without_it(here: Path, command: str, 
     with pytest.raises(SystemExit):
         main([command, "--topics", "topics.json"])
     assert capsys.readouterr().err == (
-        f"judge {command}: argument --runs: a value is required\n`judge {command} --help` lists the options\n"
+        f"judge {command}: argument --runs: a value is required\n`judge {command} --help all` lists the options\n"
     )
 
 

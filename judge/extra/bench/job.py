@@ -64,7 +64,12 @@ class BenchData(Options, section="reading"):
     """Prompt for its criterion, as criterion/variant or a file of your own; may be repeated."""
 
 
-class BenchPlan(BenchData, AskingOptions, section="output"):
+class BenchPlan(
+    BenchData,
+    AskingOptions,
+    section="output",
+    main="data dataset model prompt base-url stored limit out dry-run max-cost",
+):
     """Everything `judge bench` can be told."""
 
     out: Annotated[Path, Option(short="o", metavar="DIR")]

@@ -216,7 +216,10 @@ MOST = 30
 _LABELS = {NUGGET_MERGING: (NEW, REPEAT), NUGGET_IMPORTANCE: (VITAL, OKAY)}
 
 
-class NuggetCreatePlan(NuggetJobPlan):
+class NuggetCreatePlan(
+    NuggetJobPlan,
+    main="pool topics model base-url from qrels most limit out dry-run max-cost",
+):
     """Everything `judge nuggets create` can be told."""
 
     sources: Annotated[SourceKind, Option("from")] = "both"

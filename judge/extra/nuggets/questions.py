@@ -134,7 +134,10 @@ class NuggetJobPlan(AskingOptions):
     """Folder for the answers and the journal."""
 
 
-class NuggetMatchPlan(NuggetJobPlan):
+class NuggetMatchPlan(
+    NuggetJobPlan,
+    main="pool bank topics model base-url prompt limit out dry-run max-cost",
+):
     """Everything `judge nuggets match` can be told; a question is about a pair of response and nugget."""
 
     bank: Annotated[Path, Option(metavar="FILE|DIR")]

@@ -156,7 +156,13 @@ class ProbedJudges(JudgedPrompts, section="asking"):
     """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b); may be repeated."""
 
 
-class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, section="probing"):
+class ProbePlan(
+    ProbedResponses,
+    ProbedJudges,
+    AskingOptions,
+    section="probing",
+    main="runs topics passages criteria prompt model base-url kinds items out dry-run max-cost",
+):
     """Everything `judge probe` can be told."""
 
     items: Annotated[Positive, Option(metavar="N")] = 30

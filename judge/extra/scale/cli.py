@@ -31,7 +31,11 @@ from judge.jobs.run_inputs import Plan, RunInputs, RunOptions
 _SHOWN = 20
 
 
-class RequestFiles(Options, section="requests"):
+class RequestFiles(
+    Options,
+    section="requests",
+    main="requests shards runs topics passages criteria prompt model column out dry-run limit",
+):
     """Where the requests go."""
 
     requests: Annotated[Path, Option(metavar="DIR")]

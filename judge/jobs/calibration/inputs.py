@@ -76,7 +76,12 @@ Draws = Annotated[int, Field(ge=200, le=1_000_000)]
 """A number of resamples; with fewer, the verdict would depend on the seed."""
 
 
-class CalibrationPlan(ComparedJudges, AskingOptions, section="deciding"):
+class CalibrationPlan(
+    ComparedJudges,
+    AskingOptions,
+    section="deciding",
+    main="gold test judgments pool criterion topics prompt model base-url require out dry-run",
+):
     """Everything `judge calibrate` can be told."""
 
     requirements: Annotated[tuple[str, ...], Option("require", metavar="RULE", repeat=True)] = ()
