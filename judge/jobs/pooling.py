@@ -1,7 +1,7 @@
 """From a folder of runs to a pool: responses selected, passages checked, low quality screened."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -36,12 +36,8 @@ from judge.runs.formats import Rules, rules_of
 from judge.runs.records import Topic, Turn
 from judge.runs.sources import Sources
 from judge.runs.topics import read_topics, turns_by_id
+from judge.units import UNITS
 
-_OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "passages", "passage_hashes",
-                 "missing_passages", "screen", "thresholds")  # fmt: skip
-"""Options about single responses and their passages."""
-_OF_WHOLE_ONES = ("depth", "passage_qrels", "over_limit", "screen", "thresholds")
-"""Options about whole responses."""
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
@@ -111,16 +107,12 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
             # Before runs are read, which may take minutes.
             if opened := collection(path, "opened"):
                 opened("docs")
-        about = {
-            "dialogue": (_OF_RESPONSES, "about single responses and their passages; a dialogue is judged as a whole"),
-            "citation": (_OF_WHOLE_ONES, "about whole responses; single citations are judged"),
-            "pair": (("depth",), "about more responses; a pair has one of each run"),
-        }
-        if self.unit in about:
-            of_others, why = about[self.unit]
-            usual = {name: of.get_default(call_default_factory=True) for name, of in type(self).model_fields.items()}
-            names = [name for name in of_others if getattr(self, name) not in (usual[name], "off")]
-            self.refuse_unused(names, why)
+        if self.unit is not None:
+            unit = UNITS[self.unit]
+            fields = type(self).model_fields
+            usual = {name: fields[name].get_default(call_default_factory=True) for name in unit.unfit}
+            names = [name for name in unit.unfit if getattr(self, name) not in (usual[name], "off")]
+            self.refuse_unused(names, unit.why_unfit)
         if self.draw is not None:
             read_draw(str(self.draw))
         if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
@@ -174,7 +166,8 @@ class Pooled(Record, frozen=True):
 
 def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = None) -> Pooled:
     """Read, check, select, pool and screen; `sources` are the plan's, where they were read before."""
-    unit = pooling.unit or "response"
+    unit = UNITS[pooling.unit or "response"]
+    combine = COMBINED.get(unit.name)
     of_file = None if pooling.topics is None else read_topics(pooling.topics)
     sources = sources or pooling.sources()
     topics = topics_of(pooling.topics, of_file, sources)
@@ -183,21 +176,22 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
     hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
     earlier = OutputFolder(pooling.extend) if pooling.extend is not None else None
     previous = earlier.pool if earlier is not None else None
-    if previous is not None and previous.responses and previous.unit != unit:
-        raise UsageError(f"{pooling.extend}: a pool of {previous.unit}s, to which no {unit}s are added")
+    if previous is not None and previous.responses and previous.unit != unit.name:
+        before = UNITS[previous.unit].nouns.responses
+        raise UsageError(f"{pooling.extend}: a pool of {before}, to which no {unit.nouns.responses} are added")
     thresholds = _thresholds(pooling)
     screening = partial(_reason_against, thresholds) if pooling.screen == "exclude" else None
     made = partial(_made, pooling, sources, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
-    if pooling.draw is not None and unit != "pair":
+    if pooling.draw is not None and combine is None:
         # Added runs are pooled on the turns that were drawn before.
-        before = previous.responses if previous is not None else ()
-        sizes = Counter(run_turn_id(response.turn_id) for response in before or made(selection)[2].responses)
-        drawn = frozenset(sizes) if before else draw_turns(sizes, *read_draw(str(pooling.draw)))
+        earlier_ones = previous.responses if previous is not None else ()
+        sizes = Counter(run_turn_id(response.turn_id) for response in earlier_ones or made(selection)[2].responses)
+        drawn = frozenset(sizes) if earlier_ones else draw_turns(sizes, *read_draw(str(pooling.draw)))
         if sizes and not drawn:
             raise UsageError(f"--draw {pooling.draw}: the turn that is drawn first has more responses")
         selection = msgspec.structs.replace(selection, turns=drawn)
     submitted, choice, pool = made(selection)
-    screened = pooling.screen != "off" and unit == "response"
+    screened = pooling.screen != "off" and unit.whole_response
     steps(Step("screening" if screened else "pooling"))
     pool = with_runs(submitted, pool, turns, selection, previous, brings_texts=not pooling.passages)
     submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
@@ -206,7 +200,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
         pool,
         _settings(pooling, hashes),
         pooling.topics,
-        earlier.runs if earlier is not None and unit != "pair" else {},
+        earlier.runs if earlier is not None and combine is None else {},
     )
     if earlier is not None:
         files = {
@@ -216,7 +210,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
             "passage-qrels": pooling.passage_qrels,
             "teams": pooling.teams,
         }
-        if previous is not None and unit == "pair":
+        if previous is not None and combine is not None:
             _keep_draws(earlier, configured, more=len(pool.responses) > len(previous.responses))
         check_extended(earlier, configured, files)
     return Pooled(
@@ -272,29 +266,40 @@ def _made(
         submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
-    if selection.unit == "citation":
+    unit = UNITS[selection.unit]
+    if unit.part_of_response:
         _check_rules(submitted, lambda rules: rules.cited is not None, "their formats have no citations of sentences")
-    if topics is None and selection.unit == "dialogue":
-        silent = "dialogues need a topics file, which says what the user said (--topics)"
+    if topics is None and unit.by_topic:
+        silent = f"{unit.nouns.responses} need a topics file, which says what the user said (--topics)"
         _check_rules(submitted, lambda rules: rules.own_turns, silent)
     elif topics is None:
         _check_turns(selection, submitted, previous)
     steps(Step("pooling"))
+    combine = COMBINED.get(unit.name)
     pool = make_pool(
         submitted,
         pooling.passages or None,
         over_limit=pooling.over_limit,
-        previous=None if selection.unit == "pair" else previous,
+        previous=previous if combine is None else None,
         hashes=hashes,
         screen=screening,
         steps=steps,
     )
-    if selection.unit == "pair":
-        drawn = read_draw(str(pooling.draw)) if pooling.draw is not None else ()
-        rated = _ratings(pooling.extend) if pooling.extend is not None else None
-        apart = told_apart(rated) if rated is not None else frozenset[tuple[str, str]]()
-        pool = pairs_pool(pool, *drawn, earlier=previous, apart=apart)
+    if combine is not None:
+        pool = combine(pool, pooling, previous)
     return submitted, choice, pool
+
+
+def _paired(pool: Pool, pooling: Pooling, earlier: Pool | None) -> Pool:
+    """The pairs of a pool of responses, those of an earlier pool first."""
+    drawn = read_draw(str(pooling.draw)) if pooling.draw is not None else ()
+    rated = _ratings(pooling.extend) if pooling.extend is not None else None
+    apart = told_apart(rated) if rated is not None else frozenset[tuple[str, str]]()
+    return pairs_pool(pool, *drawn, earlier=earlier, apart=apart)
+
+
+COMBINED: Mapping[JudgedUnit, Callable[[Pool, Pooling, Pool | None], Pool]] = {"pair": _paired}
+"""The units that are made and drawn from a whole pool of responses, each from pool, options and earlier pool."""
 
 
 def _ratings(folder: Path) -> Path | None:
@@ -386,9 +391,10 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         return None if path is None else sha256(read_stored(Path(path)))
 
     ruled = pooling.select_runs in RUN_RULES
+    unit = UNITS[pooling.unit or "response"]
     return {
         # A pool of responses names no unit.
-        **({"unit": pooling.unit} if pooling.unit not in (None, "response") else {}),
+        **({} if unit.whole_response else {"unit": unit.name}),
         "depth": pooling.depth,
         "over_limit": pooling.over_limit,
         "missing_passages": pooling.missing_passages,

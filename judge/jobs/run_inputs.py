@@ -34,6 +34,7 @@ from judge.records import Criterion
 from judge.runs.formats.table import USUAL, Role
 from judge.runs.profiles import PROFILES
 from judge.runs.sources import Sources, own_profile
+from judge.units import UNITS
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""
@@ -250,10 +251,7 @@ def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps, sources: So
     pooled = pool_runs(plan, steps, sources)
     pool = pooled.pool
     if not pool.responses:
-        why = "no response can be judged: every one was excluded"
-        if plan.unit == "pair":
-            why = "no pair can be judged: no turn has two unlike responses, or --draw is less than 2"
-        raise InputError(why, pooled.submitted.problems)
+        raise InputError(UNITS[plan.unit or "response"].words.none_left, pooled.submitted.problems)
     judged = {response.turn_id for response in pool.responses}
     opening.check_turns(criteria, judged, pooled.turns or {}, plan.topics)
     opening.check_references(criteria, judged, pooled.turns or {}, sources.tables.reference if sources.tables else None)

@@ -30,6 +30,7 @@ from judge.runs.formats import ReadRun, read_run, rules_of
 from judge.runs.profiles import Limits
 from judge.runs.records import Exclusion, Response, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
+from judge.units import UNITS
 
 if TYPE_CHECKING:
     from judge.passages.hashes import Hashes
@@ -50,6 +51,10 @@ class Submission(Record, frozen=True):
     """Whether the run is among those to be pooled."""
     year: int | None = None
     """The year of the topics that the run is for; None for no known year."""
+
+
+_Candidates = tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]
+"""What of a run may be judged, and an exclusion for everything that is left out."""
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -87,10 +92,10 @@ def admit(
     )
     header = msgspec.structs.replace(read.run, turns=())
     run = checked.run
-    conversations = _conversations(read, turns, selection.unit)
+    conversations = _conversations(read, turns, by_topic=UNITS[selection.unit].by_topic)
     own = own_turns(conversations) if conversations is not None else {}
     excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
-    if selection.unit == "dialogue":
+    if UNITS[selection.unit].by_topic:
         # What an error takes out was said all the same, so it is in the dialogue.
         in_dialogues = {turn.turn_id for turn in own.values()}
         excluded = tuple(row for row in excluded if row.turn_id not in in_dialogues)
@@ -109,13 +114,7 @@ def admit(
     )
     if measured is not None and run.eval_response:
         measured(with_own_turns(run, own))
-    if selection.unit == "dialogue":
-        kept, dropped = dialogue_candidates(run, conversations, own) if conversations is not None else ((), ())
-    else:
-        kept, dropped = candidates(run, selection, own)
-    if selection.unit == "citation":
-        kept, uncited = _citations(kept, read)
-        dropped = (*dropped, *uncited)
+    kept, dropped = CANDIDATES[selection.unit](selection, run, own, conversations, read)
     return Admitted(
         problems=checked.problems,
         exclusions=(*excluded, *dropped),
@@ -127,21 +126,37 @@ def admit(
     )
 
 
-def _citations(responses: tuple[Candidate, ...], read: ReadRun) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
+def _responses(
+    selection: Selection, run: Run, own: Mapping[str, PooledTurn], said: Run | None, read: ReadRun
+) -> _Candidates:
+    return candidates(run, selection, own)
+
+
+def _dialogues(
+    selection: Selection, run: Run, own: Mapping[str, PooledTurn], said: Run | None, read: ReadRun
+) -> _Candidates:
+    return dialogue_candidates(run, said, own) if said is not None else ((), ())
+
+
+def _citations(
+    selection: Selection, run: Run, own: Mapping[str, PooledTurn], said: Run | None, read: ReadRun
+) -> _Candidates:
     """The citations of the responses, and the sentences without one; none of a format that has no such citations."""
-    cited = rules_of(read.run.format).cited if read.run is not None else None
+    responses, dropped = candidates(run, selection, own)
+    cited = rules_of(run.format).cited
     if read.run is None or cited is None:
-        return (), ()
+        return (), dropped
     # Of a turn that is given twice the first entry counts.
     pairs = zip(reversed(read.run.turns), reversed(read.places), strict=True)
     lines = {turn.turn_id: place.value for turn, place in pairs}
-    return citation_candidates(responses, lambda turn_id: cited(lines[turn_id]))
+    kept, uncited = citation_candidates(responses, lambda turn_id: cited(lines[turn_id]))
+    return kept, (*dropped, *uncited)
 
 
-def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: JudgedUnit) -> Run | None:
+def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, *, by_topic: bool) -> Run | None:
     """The run with what was said in its own conversations; None where its turns are those of the topics."""
     run = of_one_run(read).run
-    if run is not None and unit == "dialogue":
+    if run is not None and by_topic:
         return as_said(run, turns)
     return run if run is not None and rules_of(run.format).own_turns else None
 
@@ -240,3 +255,15 @@ def dialogue_candidates(
             )
         )
     return tuple(kept), tuple(excluded)
+
+
+_Maker = Callable[[Selection, Run, Mapping[str, PooledTurn], Run | None, ReadRun], _Candidates]
+CANDIDATES: Mapping[JudgedUnit, _Maker] = {
+    "response": _responses,
+    "dialogue": _dialogues,
+    "citation": _citations,
+    # Pairs are made of the pool of responses.
+    "pair": _responses,
+}
+"""How the candidates of a unit are made: of a run that is checked, whose own turns have the given ids, and which was
+read and said as is given beside it."""

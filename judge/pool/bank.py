@@ -22,6 +22,7 @@ from judge.pool.conversation import is_genuine, without_turn
 from judge.pool.records import Pool, PooledResponse, PooledRun, PooledTurn
 from judge.records import Passage, Problem, file_problem
 from judge.runs.records import Exclusion
+from judge.units import UNITS
 
 _Row = TypeVar("_Row")
 Lines = bytes | Iterable[tuple[int, bytes]]
@@ -134,7 +135,10 @@ def read_pool(
 def _single_orders(responses: Iterable[PooledResponse], distinct: Container[Distinct], file: str) -> Iterator[Problem]:
     """The pairs that are there in one order only."""
     for pair in responses:
-        if pair.unit == "pair" and distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct:
+        if (
+            UNITS[pair.unit].orders > 1
+            and distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct
+        ):
             yield Problem(
                 code="pool_damaged",
                 severity="error",

@@ -22,6 +22,7 @@ from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunE
 from judge.records import JudgedUnit, Passage, file_problem
 from judge.runs.records import Exclusion, Provenance, ProvenanceRule
 from judge.runs.tokens import TokenCounter, truncated
+from judge.units import UNITS
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -270,7 +271,7 @@ def lacking_texts(response: PooledResponse, pool: Pool) -> list[str]:
 
 def distinct_key(response: PooledResponse) -> Distinct:
     """The turn, normalized text and passage keys of a pooled response."""
-    others = (normalize(response.second),) if response.unit == "pair" else response.passages
+    others = (normalize(response.second),) if UNITS[response.unit].orders > 1 else response.passages
     return response.turn_id, normalize(response.text), others
 
 

@@ -19,6 +19,7 @@ from judge.pool.build import exclusion_order, normalize
 from judge.pool.records import LeftOut, Pool, PooledResponse
 from judge.pool.selection import chance, spread
 from judge.runs.records import Exclusion
+from judge.units import UNITS
 
 EQUAL: LeftOut = "equal_responses"
 """Why responses that tie are in no pair; the detail of such an exclusion is the run that the run ties with."""
@@ -100,7 +101,7 @@ def equal_responses(pool: Pool) -> tuple[tuple[str, str, str], ...]:
 
 def other_orders(pool: Pool) -> dict[str, PooledResponse]:
     """Response id of each pair to the same pair in the other order; empty for a pool of another unit."""
-    if pool.unit != "pair":
+    if UNITS[pool.unit].orders == 1:
         return {}
     pairs = {(item.turn_id, normalize(item.text), normalize(item.second)): item for item in pool.responses}
     return {item.response_id: pairs[turn_id, second, first] for (turn_id, first, second), item in pairs.items()}

@@ -7,6 +7,7 @@ import msgspec
 
 from judge.records import JudgedUnit, Passage, Record
 from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
+from judge.units import UNITS
 
 OverLimit = Literal["flag", "truncate", "exclude"]
 """What becomes of a response over the token limit."""
@@ -63,12 +64,12 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     def shown(self) -> str:
         """The text for people; of a pair both, indented, so that no line of theirs looks like a heading."""
         first, second = (indent(text, "  ") for text in (self.text, self.second))
-        return f"First:\n{first}\n\nSecond:\n{second}" if self.unit == "pair" else self.text
+        return f"First:\n{first}\n\nSecond:\n{second}" if UNITS[self.unit].orders > 1 else self.text
 
     @property
     def listed_under(self) -> str:
         """The id under which qrels and response runs list it: its turn, or the topic of a dialogue."""
-        return self.topic_id if self.unit == "dialogue" else self.turn_id
+        return self.topic_id if UNITS[self.unit].by_topic else self.turn_id
 
 
 class PooledRun(Record, frozen=True):

@@ -9,10 +9,10 @@ from judge.pool.build import exclusion_order
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool, PooledRun
 from judge.pool.selection import Selection
-from judge.records import JudgedUnit
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Turn
+from judge.units import UNITS
 
 _NOT_ASKED = frozenset({"not_selected_turn", "turn_not_judged", "unknown_turn"})
 """Reasons of exclusions for which a run did not have to answer the turn."""
@@ -35,7 +35,7 @@ def with_runs(
 
     `brings_texts`: whether the submitted runs had to bring the texts of their passages.
     """
-    own = _own(submitted, pool, previous, selection.unit)
+    own = _own(submitted, pool, previous, by_topic=UNITS[selection.unit].by_topic)
     expected = _expected(pool, turns, selection, own)
     reached = _reached(own, pool)
     topics = {turn.topic_id for turn in turns.values()} if turns is not None else set().union(*reached.values())
@@ -60,14 +60,14 @@ def with_runs(
             brings_texts=brings_texts,
         )
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
-    detail = "the run never reached the topic" if selection.unit == "response" else "the run said nothing in the topic"
+    unreached = UNITS[selection.unit].words.unreached
     for run_id, answered in own.items():
         missed = topics - reached[run_id] if runs[run_id].selected else set()
         had = tuple(sorted({*answered, *map(unreached_turn, missed)}, key=natural_key))
         runs[run_id] = msgspec.structs.replace(runs[run_id], turns=had)
         rows += [
             Exclusion(
-                run_id=run_id, turn_id=unreached_turn(topic_id), rank=None, reason="unreached_topic", detail=detail
+                run_id=run_id, turn_id=unreached_turn(topic_id), rank=None, reason="unreached_topic", detail=unreached
             )
             for topic_id in missed
         ]
@@ -94,21 +94,21 @@ def _expected(
     return tuple(sorted(selection.wanted_turns(shared), key=natural_key))
 
 
-def _own(submitted: Submitted, pool: Pool, previous: Pool | None, unit: JudgedUnit) -> dict[str, set[str]]:
+def _own(submitted: Submitted, pool: Pool, previous: Pool | None, *, by_topic: bool) -> dict[str, set[str]]:
     """The turns that each interactive run had to answer, or the dialogues of each run, by its id."""
     own: dict[str, set[str]] = {}
     for run in previous.runs if previous else ():
-        if unit == "dialogue" or rules_of(run.format).own_turns:
+        if by_topic or rules_of(run.format).own_turns:
             own[run.run_id] = {turn_id for turn_id in run.turns or () if not is_unreached(turn_id)}
     for submission in submitted.runs:
-        if unit == "dialogue" or rules_of(submission.format).own_turns:
+        if by_topic or rules_of(submission.format).own_turns:
             own[submission.run_id] = set()
     new = own.keys() & {submission.run_id for submission in submitted.runs}
     for response in pool.responses:
         for entry in response.runs:
             if entry.run_id in new:
                 own[entry.run_id].add(response.turn_id)
-    if unit == "dialogue":
+    if by_topic:
         return own
     # The id that a run writes may look like that of a conversation.
     said = {turn.turn_id for turn in submitted.turns}

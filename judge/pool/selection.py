@@ -19,6 +19,7 @@ from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
 from judge.runs.ranking import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
+from judge.units import UNITS
 
 _Why = tuple[LeftOut, str]
 """Reason and detail of an exclusion."""
@@ -57,10 +58,14 @@ class Selection(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise UsageError(f"the pool depth must be 1 or more, not {self.depth}")
-        if self.unit == "citation" and (self.depth, self.relevance) != (1, None):
-            raise UsageError("all citations of a response are pooled, and of a turn one response: none can be selected")
-        if self.unit == "dialogue" and (self.depth, self.turns, self.relevance) != (1, None, None):
-            raise UsageError("a dialogue has all turns of its topic and one response for each: none can be selected")
+        unit = UNITS[self.unit]
+        options = {
+            "depth": self.depth != 1,
+            "only_turns": self.turns is not None,
+            "passage_qrels": self.relevance is not None,
+        }
+        if any(options[name] for name in options if name in unit.unfit):
+            raise UsageError(f"{unit.words.selected}: none can be selected")
         if self.relevance and self.relevance.max_rank is not None and self.relevance.max_rank < self.depth:
             raise UsageError(
                 f"of the first {self.relevance.max_rank} responses by rank no {self.depth} can be pooled: "
