@@ -23,6 +23,7 @@ from judge.judges import forms
 from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, Turn
+from judge.units import UNITS
 
 NUGGET = "nugget"
 NUGGET_CREATION = "nugget_creation"
@@ -41,16 +42,6 @@ OF_NUGGETS: Mapping[str, tuple[tuple[str, ...], str]] = {
 ASIDE = ("nugget", "known", "candidates", "reference")
 """The inputs that are about one question and not about the response."""
 
-DIALOGUE = "dialogue"
-"""The input that shows all that was said; prompts about dialogues show it, and no others do."""
-PAIR = "pair"
-"""The input that shows two responses; prompts about pairs show it, and no others do."""
-SHOWN: Mapping[JudgedUnit, tuple[str, ...]] = {
-    "dialogue": (DIALOGUE, "ptkb"),
-    "pair": (PAIR, "context", "ptkb", "utterance", "resolved_utterance"),
-}
-"""The inputs that a prompt about a unit may have; it must have the first one, which no other prompt has."""
-
 
 def only_asked_by(criterion: Criterion) -> str:
     """Why `judge run` cannot ask a criterion of OF_NUGGETS, as a message."""
@@ -64,15 +55,17 @@ def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
     other = [criterion for criterion in criteria if criterion.unit != unit]
     if other:
         names = ", ".join(criterion.prompt_id for criterion in other)
-        raise UsageError(f"{names}: about {other[0].unit}s, but {unit}s are judged here")
+        theirs = UNITS[other[0].unit].nouns.responses
+        raise UsageError(f"{names}: about {theirs}, but {UNITS[unit].nouns.responses} are judged here")
 
 
 def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
     """What prompts that go together are about; a UsageError if they are about several units."""
     units = groups_of((criterion.unit, criterion.prompt_id) for criterion in criteria)
     if len(units) > 1:
-        told = "; ".join(f"{', '.join(units[unit])}: about {unit}s" for unit in sorted(units))
-        raise UsageError(f"{told}; judge {' and '.join(f'{unit}s' for unit in sorted(units))} into a folder each")
+        nouns = {unit: UNITS[unit].nouns.responses for unit in sorted(units)}
+        told = "; ".join(f"{', '.join(units[unit])}: about {noun}" for unit, noun in nouns.items())
+        raise UsageError(f"{told}; judge {' and '.join(nouns.values())} into a folder each")
     return next(iter(units), "response")
 
 
@@ -179,7 +172,7 @@ def _dialogue(material: Material) -> str:
     )
 
 
-_FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", "reference", DIALOGUE})
+_FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", "reference", "dialogue"})
 
 BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "response": lambda shown: _fence("response", shown.task.response.text),
@@ -194,8 +187,8 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "source": lambda shown: _fence("source", shown.task.response.text),
     "known": lambda shown: _fence("known", _lines(f"- {one_line(text)}" for text in shown.task.known)),
     "candidates": lambda shown: _fence("candidates", _numbered(map(one_line, shown.task.candidates))),
-    DIALOGUE: lambda shown: _fence(DIALOGUE, _dialogue(shown)),
-    PAIR: _pair,
+    "dialogue": lambda shown: _fence("dialogue", _dialogue(shown)),
+    "pair": _pair,
 }
 """Input name (and placeholder) to the fenced block that shows it."""
 
@@ -296,10 +289,8 @@ def _shared(material: Material, passages: Mapping[str, Passage]) -> str:
     names: Iterable[str]
     if "candidates" in task.criterion.inputs:
         names = (name for name in task.criterion.inputs if name not in ASIDE)
-    elif response.unit == "dialogue":
-        names = ("ptkb", DIALOGUE)
-    elif response.unit == "pair":
-        names = (*said, PAIR)
+    elif inputs := UNITS[response.unit].inputs:
+        names = (*(name for name in said if name in inputs), inputs[0])
     else:
         names = (*said, "passages", "response", "sentences")
     known = (passages[key].text for key in response.passages if key in passages)

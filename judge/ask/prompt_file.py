@@ -14,11 +14,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, SHOWN, one_line
+from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, one_line
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count
 from judge.records import Criterion, JudgedUnit, Level, Rollup, Scale, file_problem
+from judge.units import UNITS
 
 _FENCE = "+++"
 _SYSTEM = "# System"
@@ -185,13 +186,15 @@ def _front_problems(front: FrontMatter) -> Iterator[_Found]:
 
 def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
     """What is judged must be shown, and nothing is shown that the unit does not have."""
-    if front.unit == "citation" and "passages" not in front.inputs:
-        yield "inputs", "prompt_input", "`passages` is not an input, so a citation cannot be checked"
-    for unit, (own, *_) in SHOWN.items():
-        if own in front.inputs and unit != front.unit:
-            yield "inputs", "prompt_input", f'`{own}` is only for unit = "{unit}"'
-    allowed = SHOWN.get(front.unit)
-    if allowed is None:
+    unit = UNITS[front.unit]
+    if unit.needed_input is not None and unit.needed_input not in front.inputs:
+        message = f"`{unit.needed_input}` is not an input, so a {unit.nouns.response} cannot be checked"
+        yield "inputs", "prompt_input", message
+    for other in UNITS.values():
+        if other is not unit and other.inputs and other.inputs[0] in front.inputs:
+            yield "inputs", "prompt_input", f'`{other.inputs[0]}` is only for unit = "{other.name}"'
+    allowed = unit.inputs
+    if not allowed:
         if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
             yield "inputs", "prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged"
         return
@@ -199,11 +202,15 @@ def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
         yield "inputs", "prompt_input", f"`{allowed[0]}` is not an input, so nothing is judged"
     if others := [name for name in front.inputs if name in BLOCKS and name not in allowed]:
         shown = " and ".join(f"`{name}`" for name in allowed)
-        yield "inputs", "prompt_input", f"a prompt about a {front.unit} shows {shown} alone, not {', '.join(others)}"
+        yield (
+            "inputs",
+            "prompt_input",
+            f"a prompt about a {unit.nouns.response} shows {shown} alone, not {', '.join(others)}",
+        )
     if front.answer == "sentences":
-        yield "answer", "prompt_field", f"a {front.unit} gets one grade, and its sentences get no labels"
+        yield "answer", "prompt_field", f"a {unit.nouns.response} gets one grade, and its sentences get no labels"
     grades = {level.grade for level in front.level}
-    if front.unit == "pair" and {min(grades, default=0) + max(grades, default=0) - grade for grade in grades} != grades:
+    if unit.orders > 1 and {min(grades, default=0) + max(grades, default=0) - grade for grade in grades} != grades:
         yield "level", "prompt_level", f"found grades {sorted(grades)}: each needs one for the responses in other order"
 
 

@@ -10,6 +10,7 @@ from judge.judges.records import AnswerForm
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, bare
+from judge.units import UNITS
 
 JOURNAL = "journal.sqlite"
 """The journal of a folder."""
@@ -213,7 +214,7 @@ class PickedTasks(_LazyTasks):
 
 def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:
     # One order of a pair alone has no verdict; in the pool both orders follow each other.
-    together = 2 if responses and responses[0].unit == "pair" else 1
+    together = UNITS[responses[0].unit].orders if responses else 1
     number = len(responses) // together
     size = min(max(limit // together, 1), number)
     firsts = (index * number // size * together for index in range(size))

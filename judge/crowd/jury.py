@@ -22,6 +22,7 @@ from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, interval, printable
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
+from judge.units import UNITS
 
 SELF_JUDGING = "self-judging"
 """How the warnings begin that name runs."""
@@ -113,7 +114,7 @@ def consensus(
         item=item.astype(np.int32),
         code=codes[worker, item],
     )
-    settings = CrowdSettings(tie="mean-half-middle") if criterion.unit == "pair" else CrowdSettings()
+    settings = CrowdSettings(tie="mean-half-middle") if UNITS[criterion.unit].orders > 1 else CrowdSettings()
     voted = AGGREGATORS[aggregator].aggregate(labels, settings) if len(labels.code) else None
     index = {item: i for i, item in enumerate(items)}
     verdicts = (
@@ -329,7 +330,7 @@ class Jury(Judge):
         if not 1 <= samples <= MOST_SAMPLES:
             raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
         if not AGGREGATORS[aggregator].votes and any(
-            prompt.unit == "pair" for prompt in chain.from_iterable(prompts.values())
+            UNITS[prompt.unit].orders > 1 for prompt in chain.from_iterable(prompts.values())
         ):
             raise UsageError(f"--jury {aggregator} makes a tie of a vote for each response; pairs take --jury majority")
         judges = [model.name for model in judge.models]

@@ -10,6 +10,7 @@ from judge.io.words import containment
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
+from judge.units import UNITS
 
 VERSION = 1
 """Goes up whenever the same texts may get another grade."""
@@ -30,13 +31,14 @@ class Overlap(Model):
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but graded groundedness, support and nuggets."""
         for criterion in criteria:
-            graded = criterion.answer == "grade" and criterion.unit != "dialogue"
+            unit = UNITS[criterion.unit]
+            graded = criterion.answer == "grade" and not unit.by_topic
             if criterion.name not in ("groundedness", "support", "nugget") or not graded:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness and support only, "
                     f"not {criterion.prompt_id}"
                     + (": checker/overlap labels sentences" if criterion.answer == "sentences" else "")
-                    + (", which is about dialogues" if criterion.unit == "dialogue" else "")
+                    + (f", which is about {unit.nouns.responses}" if unit.by_topic else "")
                 )
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
