@@ -24,6 +24,7 @@ from judge.io.text import count, name_of, number, prose, quotation, table
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem, Record, file_problem
 from judge.runs.records import Exchange, Turn
+from judge.units import UNITS
 
 
 class AssessorGrade(Record, frozen=True, omit_defaults=True):
@@ -272,7 +273,7 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
         yield "**The user asks**"
         yield _quoted(item.utterance)
         if item.context:
-            shown = item.context if item.unit == "dialogue" else item.context[-_EXCHANGES:]
+            shown = item.context if UNITS[item.unit].by_topic else item.context[-_EXCHANGES:]
             left = len(item.context) - len(shown)
             of_all = f" (the last {len(shown)} of {count(len(item.context), 'exchange')})" if left else ""
             yield f"**Before that**{of_all}"
@@ -281,7 +282,7 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
                 for exchange in shown
             )
     if item.text is not None:
-        yield "**The last response**" if item.unit == "dialogue" else "**Response**"
+        yield "**The last response**" if UNITS[item.unit].by_topic else "**Response**"
         yield _quoted(item.text or NO_ANSWER)
     for passage in item.passages:
         yield f"**Passage {name_of(passage.id)}**"

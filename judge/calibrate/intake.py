@@ -23,6 +23,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale, file_problem
 from judge.results.pairs import duels, first_place, share_of_first
 from judge.results.turns import TurnGrade
+from judge.units import UNITS
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
@@ -151,7 +152,7 @@ def remedy(problems: Iterable[Problem], off_scale: OffScale | None) -> str:
 
 def in_pool(columns: Sequence[Labels], pool: Pool) -> tuple[Labels, ...]:
     """The labels with their pool, and with its turn ids; qrels list dialogues by topic."""
-    if pool.unit == "response":
+    if not UNITS[pool.unit].by_topic:
         return tuple(replace(column, pool=pool) for column in columns)
     turn_ids = {(response.listed_under, response.response_id): response.turn_id for response in pool.responses}
 
@@ -229,7 +230,7 @@ def _of_both_orders(
 ) -> Labels:
     """The labels; of pairs the verdicts in which both orders agree, of which each order has one."""
     pool = judged.pool
-    if pool is None or pool.unit != "pair":
+    if pool is None or UNITS[pool.unit].orders == 1:
         return judged
     others = other_orders(pool)
     run_ids = {entry.run_id for response in pool.responses for entry in response.runs}

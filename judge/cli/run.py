@@ -17,6 +17,7 @@ from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
 from judge.judges.credentials import secret_names
 from judge.plugins import added
+from judge.units import UNITS
 
 
 def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
@@ -154,10 +155,12 @@ def say_lacking(forecast: JobForecast) -> int:
 
 
 def _print_counts(inputs: RunInputs, forecast: JobForecast) -> None:
-    unit = inputs.pooled.pool.unit
+    unit = UNITS[inputs.pooled.pool.unit]
     counts = forecast.counts
     responses = counts["responses"]
-    factors = [(responses // 2, unit), (2, "order")] if unit == "pair" else [(responses, unit)]
+    factors = [(responses // unit.orders, unit.nouns.response)]
+    if unit.orders > 1:
+        factors.append((unit.orders, "order"))
     factors += [(counts["prompts"], "prompt"), (counts["models"], "model"), (counts["samples"], "sample")]
     product = " × ".join(count(number, name) for number, name in factors)
     print_fact("judge", inputs.judge.name)

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
-from judge.records import Criterion, JudgedUnit
+from judge.records import Criterion
 from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import CORRECTED_ON_TERMINAL, board, bound_note, corrected_board, on_terminal
@@ -24,14 +24,7 @@ from judge.results.rows import RunDifference, Score, flag_lines, flag_meanings, 
 from judge.results.tables import ResultTables, told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
-
-_OF_ERRORS: Mapping[JudgedUnit, str] = {
-    "response": "responses with errors are not judged",
-    "dialogue": "a response with an error was said all the same, so it stands in its dialogue",
-    "citation": "citations of responses with errors are not judged",
-    "pair": "responses with errors are in no pair",
-}
-"""What becomes of responses with errors, by what is judged."""
+from judge.units import UNITS
 
 
 def print_leaderboard(
@@ -115,7 +108,7 @@ def print_problems(pooled: Pooled, *, checked_topics: bool) -> None:
         told = [row for row in by_file[file] if row.severity == "error" or row.code == "absent_evidence"]
         say_all(code_lines(told))
     if by_file:
-        say(f"`judge validate` lists every problem; {_OF_ERRORS[pooled.pool.unit]}")
+        say(f"`judge validate` lists every problem; {UNITS[pooled.pool.unit].words.errors}")
     if not checked_topics:
         say("without --topics, turn ids and PTKB statements could not be checked")
 
@@ -139,10 +132,10 @@ def print_pooled(pooled: Pooled) -> None:
     counts = pooled_counts(pooled)
     runs = counts["runs"]
     lacking = counts["without_texts"]
-    unit = pooled.pool.unit
-    pooled_units = count(counts["responses"], f"distinct {unit}")
-    if unit == "pair":
-        pooled_units = f"{count(counts['responses'] // 2, 'distinct pair')} in both orders"
+    unit = UNITS[pooled.pool.unit]
+    pooled_units = count(counts["responses"] // unit.orders, f"distinct {unit.nouns.response}")
+    if unit.orders > 1:
+        pooled_units += " in both orders"
     say(f"pooled {pooled_units} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
     for kind, rows in (("excluded", counts["excluded"]), ("screen", counts["screen"] or {})):
         for reason, n in rows.items():

@@ -30,6 +30,7 @@ from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, digest
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem, file_problem
+from judge.units import UNITS
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -222,12 +223,13 @@ def make_plan(
     else:
         unit_of = _single(pool)
     frame = _frame(pool, graded, criteria, per_run, unit_of)
+    nouns = UNITS[pool.unit].nouns
     if not frame.units:
         raise InputError("nothing is left to label: the pool is empty, or all its responses have grades")
     if errors is None:
         design = _by_turn(frame, judgments, criteria)
     else:
-        design = _by_grade(frame, f"{pool.unit}s", _counted(judgments, criteria), errors)
+        design = _by_grade(frame, nouns.responses, _counted(judgments, criteria), errors)
     rng = np.random.default_rng(seed)
     draws = _units_for(design.sizes, frame.labels, n)
     probabilities = inclusion(design.sizes, draws)
@@ -237,7 +239,7 @@ def make_plan(
         # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
         responses = math.ceil(_expected(design.sizes, frame.labels, sufficient) - 1e-9)
         raise UsageError(
-            f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {per_run} {pool.unit}s of "
+            f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {per_run} {nouns.responses} of "
             f"every run: --n {responses} suffices, or a smaller --per-run"
         )
     rows: list[PlanRow] = []
@@ -327,7 +329,7 @@ def _single(pool: Pool) -> dict[str, str]:
 
     responses = sorted(pool.responses, key=lambda response: natural_key(response.response_id))
     ids = [response.response_id for response in responses]
-    if pool.unit != "citation":
+    if not UNITS[pool.unit].part_of_response:
         return dict(zip(ids, ids, strict=True))
     nodes_of: dict[tuple[str, str], int] = defaultdict(lambda: len(ids) + len(nodes_of))
     edges: list[tuple[int, int]] = []
@@ -358,7 +360,7 @@ def _frame(
         for run_id in chain.from_iterable(map(_runs, responses[unit])):
             run_counts[index, columns[run_id]] += 1
     done = [len(labeled[run_id]) for run_id in columns]
-    if pool.unit == "citation":
+    if UNITS[pool.unit].part_of_response:
         # All citations of a response are drawn with it.
         run_counts = np.minimum(run_counts, 1)
         done = [len(set(labeled[run_id])) for run_id in columns]

@@ -21,7 +21,7 @@ from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Problem, Record, Scale, file_problem
+from judge.records import JudgedUnit, Problem, Record, Scale, file_problem
 from judge.stats.means import consensus
 
 # Stripped only for the length check: the row keeps the value as the file gives it.
@@ -150,16 +150,21 @@ def response_digest(response: PooledResponse) -> str:
 
     A citation has the id of its passage in a line of its own, so that its name holds in any pool of the runs.
     """
-    if response.unit == "pair":
-        return citation_digest(response.text, text_digest(response.second))
-    if response.unit != "citation":
-        return text_digest(response.text)
-    return citation_digest(response.text, _OF_RUN.sub("", response.passages[0]))
+    return DIGESTS[response.unit](response)
 
 
 def citation_digest(sentence: str, passage_id: str) -> str:
     """The digest that names a citation in gold."""
     return digest(f"{normalize(sentence)}\n{passage_id}")
+
+
+DIGESTS: Mapping[JudgedUnit, Callable[[PooledResponse], str]] = {
+    "response": lambda response: text_digest(response.text),
+    "dialogue": lambda response: text_digest(response.text),
+    "citation": lambda response: citation_digest(response.text, _OF_RUN.sub("", response.passages[0])),
+    "pair": lambda response: citation_digest(response.text, text_digest(response.second)),
+}
+"""The digest that names a pooled response in gold, by its unit."""
 
 
 def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tuple[Problem, ...]:

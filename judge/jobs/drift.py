@@ -15,6 +15,7 @@ from judge.gold.rows import response_digest
 from judge.io.plan import AboveZero, Option, Options, in_folders
 from judge.io.text import count, shown
 from judge.records import Scale
+from judge.units import UNITS
 
 
 class DriftPlan(Options):
@@ -79,7 +80,7 @@ def _read(path: Path, scale: Scale | None) -> tuple[tuple[Labels, ...], AnchorKe
     pool = columns[0].pool if columns else None
     if pool is None:
         return columns, None
-    if pool.unit == "pair":
+    if UNITS[pool.unit].orders > 1:
         raise UsageError(f"{path}: judgments of pairs: both orders have one mean at every date; compare their ratings")
     return tuple(msgspec.structs.replace(labels, pool=None) for labels in columns), {
         (response.turn_id, response.response_id): (response.turn_id, response_digest(response), *response.passages)

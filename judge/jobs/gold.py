@@ -42,6 +42,7 @@ from judge.pool.records import Pool
 from judge.records import JudgedUnit, Problem, Scale, file_problem
 from judge.results.pairs import agreed
 from judge.runs.topics import topic_turns
+from judge.units import UNITS
 
 CROWD = "crowd"
 """The name of the source of tables of labels."""
@@ -245,14 +246,15 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES, confusion=("confusion.tsv",))
     judgments: Sequence[Judgment | Failure] = StoredResults.joined(map(stored_judgments, plan.judgments))
     pool = read_pool_folder(plan.pool)
+    unit = UNITS[pool.unit]
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
-    if not criteria and pool.unit != "response":
-        raise UsageError(f"{plan.pool}: a pool of {pool.unit}s: name the criteria to label (--criteria)")
+    if not criteria and not unit.whole_response:
+        raise UsageError(f"{plan.pool}: a pool of {unit.nouns.responses}: name the criteria to label (--criteria)")
     _check_units(set(criteria), (), pool)
     if plan.stratify and len(criteria) != 1:
         named = ", ".join(criteria) or "no judgment"
         raise UsageError(f"--stratify judge: {named}: expected grades under one criterion (--criteria)")
-    if plan.stratify and pool.unit == "pair":
+    if plan.stratify and unit.orders > 1:
         judgments = agreed(pool, judgments, find_criterion(criteria[0]))
     errors = _errors(plan.confusion, criteria[0], judgments) if plan.confusion is not None else {}
     gold: list[GoldRow] = []

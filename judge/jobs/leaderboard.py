@@ -34,6 +34,7 @@ from judge.results.pairs import agreed
 from judge.results.planning import Goal, Pilot, pilots, warnings
 from judge.results.rows import RankingChange, Score, too_few_topics
 from judge.results.turns import turns_by_criterion
+from judge.units import UNITS
 
 CORRECTED_RECORD = "corrected.sha256"
 """The list of digests in a folder of a corrected leaderboard."""
@@ -198,9 +199,10 @@ def _corrected(
             verdicts = agreed(judged.pool, judged.results, labeled)
             verdicts = [each for each in verdicts if each.variant == labeled.variant]
             grades = measured_gold(criterion, judged.pool, runs, grades, verdicts)
+            nouns = UNITS[labeled.unit].nouns
             if partly := sum(not grade.whole for grade in grades.values()):
                 all_cautions.append(
-                    f"{criterion.name}: of {count(partly, 'response')} only some {labeled.unit}s have gold; the "
+                    f"{criterion.name}: of {count(partly, 'response')} only some {nouns.responses} have gold; the "
                     "others count as not drawn, or not at all where all gold was chosen for certain"
                 )
         all_cautions += [f"{labeled.name}: {text}" for text in cautions(runs, grades)]

@@ -26,6 +26,7 @@ from judge.records import Criterion, Scale
 from judge.report import items as listed
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics, stored_topics, turns_by_id
+from judge.units import UNITS
 
 _BITS = 64
 """Bits of the number that decides whether a response is shown."""
@@ -70,7 +71,7 @@ def _run_items(
     matched: GoldByResponse,
 ) -> Iterator[listed.BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
-    if pool.unit == "citation":
+    if UNITS[pool.unit].part_of_response:
         # As in the response of the first run that has it, so that sentences follow each other.
         places = {
             name: min(((natural_key(of.run_id), of.rank, of.citation) for of in response.runs), default=())

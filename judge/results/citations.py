@@ -5,16 +5,19 @@ track, arXiv:2504.15205.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from math import fsum
+from typing import Any
 
 import msgspec
 
 from judge.errors import UsageError
 from judge.io.ids import topic_of
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Level, Scale
+from judge.records import Criterion, JudgedUnit, Level, Scale
 from judge.results.rows import UnitKey
+from judge.units import UNITS
 
 Sentences = Sequence[Sequence[PooledResponse]]
 """The pooled citations of each sentence of a response, in their order; none of a sentence that cites nothing."""
@@ -39,6 +42,11 @@ class Measure(Criterion, frozen=True, kw_only=True):
     """Whether all citations of a sentence count; else its first one does."""
     recall: bool = False
     """Whether a sentence that cites nothing counts 0; else it does not count."""
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether it is a share of wins."""
+        return UNITS[self.of.unit].orders > 1
 
     @property
     def prompt_id(self) -> str:
@@ -98,7 +106,7 @@ def support(sentences: Sequence[Sequence[float | None]], *, every: bool = False)
 
 def boards_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
     """The criteria that boards of runs are made under: for one of citations its measures, else the criterion."""
-    return tuple(board for criterion in criteria for board in _boards(criterion))
+    return tuple(board for criterion in criteria for board in MEASURES[criterion.unit](criterion))
 
 
 def headlines_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
@@ -108,31 +116,13 @@ def headlines_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
     )
 
 
-def _boards(criterion: Criterion) -> Iterable[Criterion]:
-    if criterion.unit not in ("citation", "pair"):
-        return (criterion,)
-    of_responses = {"unit": "response", "answer": "grade", "sentence_levels": (), "rollup": None, "scale": _SHARES}
-    same = msgspec.structs.asdict(criterion) | of_responses
-    if criterion.unit == "pair":
-        return (Measure(**same | {"name": f"{criterion.name}_win_rate"}, of=criterion),)
-    return [
-        Measure(
-            **same | {"name": f"{criterion.name}_{name}_{kind}{'_all' if every else ''}"},
-            of=criterion,
-            hard=kind == "hard",
-            every=every,
-            recall=name == "recall",
-        )
-        for every in (False, True)
-        for kind in ("weighted", "hard")
-        for name in ("precision", "recall")
-    ]
-
-
 def refuse_measured(pool: Pool) -> None:
     """Refuse a pool of citations or pairs where responses or their grades are ranked, as a UsageError."""
-    if pool.unit in ("citation", "pair"):
-        raise UsageError(f"a pool of {pool.unit}s has no grades of responses: `judge leaderboard` measures these")
+    unit = UNITS[pool.unit]
+    if unit.boards != unit.name:
+        raise UsageError(
+            f"a pool of {unit.nouns.responses} has no grades of responses: `judge leaderboard` measures these"
+        )
 
 
 def cited_responses(pool: Pool) -> dict[str, dict[str, Sentences]]:
@@ -162,3 +152,47 @@ def key_of(run_id: str, turn_id: str, sentences: Sentences = ()) -> UnitKey:
     return UnitKey(
         response_id=f"{run_id} {turn_id}", turn_id=turn_id, topic_id=topic_of(turn_id), passages=tuple(passages)
     )
+
+
+def _itself(criterion: Criterion) -> tuple[Criterion, ...]:
+    return (criterion,)
+
+
+def _support_measures(criterion: Criterion) -> tuple[Criterion, ...]:
+    """Precision and recall by weighted and hard grades, of first citations and then of all."""
+    measures = []
+    for every, kind, name in product((False, True), ("weighted", "hard"), ("precision", "recall")):
+        measure = Measure(
+            **_of_responses(criterion, f"{name}_{kind}{'_all' if every else ''}"),
+            of=criterion,
+            hard=kind == "hard",
+            every=every,
+            recall=name == "recall",
+        )
+        measures.append(measure)
+    return tuple(measures)
+
+
+def _win_rate(criterion: Criterion) -> tuple[Criterion, ...]:
+    return (Measure(**_of_responses(criterion, "win_rate"), of=criterion),)
+
+
+def _of_responses(criterion: Criterion, name: str) -> dict[str, Any]:
+    """The fields of a criterion as those of a measure of responses."""
+    return msgspec.structs.asdict(criterion) | {
+        "name": f"{criterion.name}_{name}",
+        "unit": "response",
+        "answer": "grade",
+        "sentence_levels": (),
+        "rollup": None,
+        "scale": _SHARES,
+    }
+
+
+MEASURES: Mapping[JudgedUnit, Callable[[Criterion], tuple[Criterion, ...]]] = {
+    "response": _itself,
+    "dialogue": _itself,
+    "citation": _support_measures,
+    "pair": _win_rate,
+}
+"""The boards of runs that a criterion about a unit has."""

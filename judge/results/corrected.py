@@ -103,9 +103,10 @@ def measured_gold(
     """
     drawn = any(of.probability < 1 for of in gold.values())
     strata = all(of.stratum is not None for of in gold.values())
-    of_pairs = measure.of.unit == "pair"
     found: dict[str, GoldGrade] = {}
-    by_response = _won_gold(measure, pool, gold, verdicts) if of_pairs else _cited_gold(measure, pool, runs, gold)
+    by_response = (
+        _won_gold(measure, pool, gold, verdicts) if measure.of_pairs else _cited_gold(measure, pool, runs, gold)
+    )
     for name, sentences in by_response.items():
         citing = sum(map(bool, sentences))
         # A sentence that cites nothing is 0 without a label, so the others are all of the measure.

@@ -294,7 +294,7 @@ def reading(criterion: Criterion) -> str:
     if isinstance(criterion, Measure):
         what = "a measure"
         lacking = " in the mean too, and is not in n"
-        if criterion.of.unit == "pair":
+        if criterion.of_pairs:
             what = "a share of wins"
             lacking = (
                 ", and so does one in which no pair of the run has a verdict, though two or more responses that it met "

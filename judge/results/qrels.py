@@ -10,6 +10,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.results import results_of
 from judge.io.ids import QrelRow, column, natural_order, qrels_lines, safe_name
 from judge.records import Criterion, Scale
+from judge.units import UNITS
 
 NOTE = "Grades by a machine judge, not by human assessors."
 
@@ -29,14 +30,14 @@ def qrels_text(results: Sequence[Judgment | Failure], criterion: Criterion) -> s
     rows.sort(key=lambda row: natural_order(row[:2]))
     for (listed, response_id), times in Counter(row[:2] for row in rows).items():
         if times > 1:
-            what = "topic" if criterion.unit == "dialogue" else "turn"
+            what = UNITS[criterion.unit].nouns.turn
             raise ValueError(f"{response_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
     return qrels_lines(QrelRow(column(listed), column(response_id), grade) for listed, response_id, grade in rows)
 
 
 def _listed_under(judgment: Judgment, criterion: Criterion) -> str:
     """The id in the first column, as in `PooledResponse.listed_under`."""
-    return judgment.topic_id if criterion.unit == "dialogue" else judgment.turn_id
+    return judgment.topic_id if UNITS[criterion.unit].by_topic else judgment.turn_id
 
 
 def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibration: str) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
     unable_ones = f"responses judged {level.label!r} are left out" if level else "the scale has no 'unable' level"
     return {
         "file": qrel_name(criterion), "note": NOTE, "calibration": calibration, "criterion": criterion.name,
-        **({"unit": "dialogue", "rows": "topic_id 0 response_id grade"} if criterion.unit == "dialogue" else {}),
+        **({"unit": criterion.unit, "rows": "topic_id 0 response_id grade"} if UNITS[criterion.unit].by_topic else {}),
         "prompt": criterion.prompt_id, "prompt_version": criterion.version, "prompt_digest": criterion.digest,
         "scale": {
             "levels": [msgspec.to_builtins(level) for level in scale.levels],

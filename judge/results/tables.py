@@ -260,7 +260,7 @@ def result_tables(
     for criterion, runs in turns_by_criterion(pool, results, criteria):
         board += ranked_runs(runs, criterion, cluster)
         apart += differences(runs, criterion, cluster, rng)
-        if isinstance(criterion, Measure) and criterion.of.unit == "pair":
+        if isinstance(criterion, Measure) and criterion.of_pairs:
             flags = {run.run_id: run_flags(run) for run in runs}
             prompt = criterion.of
             rated, lines, sentence = rated_runs(duels_of(pool, results, prompt), flags, prompt, cluster, looks)
@@ -271,7 +271,7 @@ def result_tables(
             if criterion.answer == "sentences":
                 sentences += sentence_scores(run, criterion, cluster)
                 citations += checked_scores(run, criterion, cluster)
-            if pool.unit == "response":
+            if UNITS[pool.unit].whole_response:
                 topics += topic_scores(run, criterion)
     return ResultTables(
         leaderboard=Table(board),

@@ -9,6 +9,7 @@ from judge.ask.records import Failure
 from judge.ask.results import Result, StoredResults
 from judge.pool.records import Pool, PooledTurn
 from judge.runs.records import Turn
+from judge.units import UNITS
 
 
 def told_results(
@@ -48,7 +49,7 @@ def told_results(
             return
         for run in response.runs:
             row = {"run_id": run.run_id, **about, **rest}
-            if response.unit == "pair":
+            if UNITS[response.unit].orders > 1:
                 row["place"] = run.rank
             yield row
 

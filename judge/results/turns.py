@@ -17,6 +17,7 @@ from judge.records import Criterion, FailureReason, Record, Scale
 from judge.results.citations import Measure, boards_of, cited_responses, key_of
 from judge.results.pairs import Duel, at_fault, duels
 from judge.results.rows import RowFlag, UnitKey, over_all
+from judge.units import UNITS
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
@@ -197,7 +198,7 @@ def reciting_runs(pool: Pool, criteria: Iterable[Criterion]) -> dict[str, dict[s
     passage that the response used nor in what the user of an interactive run said. Pairs are of two runs, and are left
     out. Source of the threat: Yang et al. 2026, arXiv 2601.13227.
     """
-    known = {criterion.name: _prompt_runs(criterion) for criterion in criteria if criterion.unit != "pair"}
+    known = {criterion.name: _prompt_runs(criterion) for criterion in criteria if UNITS[criterion.unit].orders == 1}
     short = {few for run in chain.from_iterable(known.values()) for few in word_runs(run, _FEW)}
     step = COPIED_RUN - _FEW + 1
     pooled = Counter[str]()
@@ -258,7 +259,7 @@ def _run_turns(
     firsts: dict[str, dict[str, UnitKey]] = {}
     faults: set[tuple[str, str]] = set()
     runs = turns_of_runs(pool, ranked, expected)
-    of_pairs = isinstance(criterion, Measure) and criterion.of.unit == "pair"
+    of_pairs = isinstance(criterion, Measure) and criterion.of_pairs
     if not isinstance(criterion, Measure):
         keys = {
             response.response_id: UnitKey(
@@ -278,7 +279,7 @@ def _run_turns(
         faults = at_fault(compared, lambda outcome, turn_id: _is_against(outcome, turn_id, reached))
         firsts, outcomes = _won(compared, pool)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
-    conversations = _Conversations(runs if pool.unit == "response" else {})
+    conversations = _Conversations(runs if UNITS[pool.unit].whole_response else {})
     counted = dict(runs)
     for run_id, turns in runs.items():
         if lacking := conversations.lacking(run_id):

@@ -29,6 +29,7 @@ from judge.jobs.run_inputs import Plan
 from judge.plugins import need
 from judge.results.leaderboard import reading
 from judge.results.turns import turns_by_criterion, worst_grade
+from judge.units import UNITS
 
 # autojudge_base is imported where it is used: it reads NLTK's list of stop words as it starts, and may fetch it.
 
@@ -94,7 +95,7 @@ class AutoJudge:
         texts = {(each.metadata.run_id, each.metadata.topic_id): each.get_report_text() for each in reports}
         with self._call(reports, rag_topics, llm_config, settings) as call:
             outcome = _judged(call)
-            if len(outcome.criteria) > 1 or outcome.pool.unit != "response":
+            if len(outcome.criteria) > 1 or not UNITS[outcome.pool.unit].whole_response:
                 names = ", ".join(criterion.prompt_id for criterion in outcome.criteria)
                 raise UsageError(f"qrels: expected one criterion about responses (qrels_settings), found {names}")
         judgments = (each for each in outcome.results if isinstance(each, Judgment) and not each.unable)

@@ -45,6 +45,7 @@ from judge.judges.backends import backend_facts
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
+from judge.units import UNITS
 
 
 class BenchData(Options, section="reading"):
@@ -151,7 +152,10 @@ def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Tur
 def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
     """The prompt of each criterion of the datasets; none where the criterion has no default one."""
     given = choose_prompts((), plan.prompts, ())
-    check_unit([prompt for several in given.values() for prompt in several if prompt.unit != "citation"], "response")
+    check_unit(
+        [prompt for several in given.values() for prompt in several if not UNITS[prompt.unit].part_of_response],
+        "response",
+    )
     criteria = {dataset.criterion for dataset in chosen}
     for name, several in given.items():
         if len(several) > 1:

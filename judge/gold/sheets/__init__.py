@@ -18,6 +18,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, file_problem
 from judge.records import Problem as Problem
 from judge.runs.records import Turn
+from judge.units import UNITS
 
 ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
 """Names of assessors, which name files too."""
@@ -197,7 +198,7 @@ def _item(
 
 def _answer(text: str, item: PooledResponse) -> str:
     """What the run said; of a dialogue also where it said nothing."""
-    return _readable(text) or (NO_ANSWER if item.unit == "dialogue" else "")
+    return _readable(text) or (NO_ANSWER if UNITS[item.unit].by_topic else "")
 
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:

@@ -10,6 +10,7 @@ from judge.pool.screen import ScreenCode
 from judge.records import Criterion, FailureReason, JudgedUnit
 from judge.results.rows import RowFlag
 from judge.runs.check import CODES
+from judge.units import UNITS
 from judge.units.unit import Nouns
 
 REASONS: dict[FailureReason, str] = {
@@ -85,8 +86,7 @@ def excluded_words(reason: str, unit: JudgedUnit) -> str:
     """Why a response, turn or run was not judged, or is no part of a dialogue."""
     meanings: dict[str, str] = {f"{SCREEN_REASON}{code}": f"the screen: {words}" for code, words in SCREENED.items()}
     meanings |= {str(code): words for code, words in EXCLUDED.items()}
-    if unit == "dialogue":
-        meanings["below_depth"] = "ranked lower than the response that stands in the dialogue"
+    meanings["below_depth"] = UNITS[unit].words.below_depth
     return meanings.get(reason) or problem_words(reason)
 
 

@@ -60,7 +60,7 @@ def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str],
     if missing:
         alike += f", or only on the {nouns.turns} graded for both, or only if each missing grade were the worst"
     turns = f"the {nouns.turns} that have a grade"
-    if isinstance(criterion, Measure) and criterion.of.unit == "citation":
+    if isinstance(criterion, Measure) and not criterion.of_pairs:
         turns = "all turns but those whose citations have no grade; one without a response counts 0"
     means = (
         f"over {turns}; in brackets, and as a bar in the picture, the range that holds the mean on "

@@ -1,7 +1,7 @@
 """What became of every judgment: made, unable, or missing and why; and how often a second answer differs. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import nsmallest
 
 from judge.ask.records import Failure
@@ -11,7 +11,6 @@ from judge.io.table import Cell, Column, Table, records_table
 from judge.io.text import count, printable
 from judge.pool.build import lacking_texts
 from judge.pool.records import is_new, pool_places
-from judge.records import JudgedUnit
 from judge.report import Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.folders import RunFolder
 from judge.report.sections import REASONS, SCREENED, capped, excluded_words, problem_words
@@ -113,14 +112,6 @@ def rechecked(folder: RunFolder) -> Iterator[Section]:
 LIMIT = 250
 """The guidelines' limit in tokens, used where no manifest gives one."""
 _COUNTED = (("bare", "spaCy's bare tokenizer"), ("english", "spaCy's English rules"), ("whitespace", "white space"))
-_JUDGED: Mapping[JudgedUnit, str] = {
-    "response": "What has an error is not judged; what has a warning is judged, though it breaks the track's "
-    "guidelines.",
-    "dialogue": "A response with an error or a warning was said all the same, so it stands in its dialogue.",
-    "citation": "Of what has an error no citation is judged; of what has a warning each is.",
-    "pair": "What has an error is in no pair; what has a warning is compared, though it breaks the track's guidelines.",
-}
-"""What becomes of responses with problems, by what is judged."""
 
 
 def submissions(folder: RunFolder) -> Iterator[Section]:
@@ -143,10 +134,8 @@ def _problems(folder: RunFolder) -> Iterator[ReportPart]:
         (code, severity, counts[severity, code], len(files[severity, code]), problem_words(code))
         for severity, code in sorted(counts)
     ]
-    reading = (
-        f"A line for each kind of problem. {_JUDGED[folder.judged.pool.unit]} `judge validate` lists each with its "
-        "place."
-    )
+    with_errors = UNITS[folder.judged.pool.unit].words.with_errors
+    reading = f"A line for each kind of problem. {with_errors} `judge validate` lists each with its place."
     yield Table(lines, ("problem", "kind", "times", "files", "in words"), "Problems of the runs", [reading])
 
 
@@ -167,7 +156,7 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
 
 def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
     # The limit is one of single responses, of which a dialogue has many.
-    responses = folder.judged.pool.responses if folder.judged.pool.unit == "response" else ()
+    responses = folder.judged.pool.responses if UNITS[folder.judged.pool.unit].whole_response else ()
     limit = _limit(folder)
     lines: list[tuple[Cell, ...]] = []
     for rule, words in _COUNTED:
@@ -197,7 +186,7 @@ def _limit(folder: RunFolder) -> int:
 def _screened(folder: RunFolder) -> Iterator[ReportPart]:
     if not folder.screen:
         return
-    unit = folder.judged.pool.unit
+    nouns = UNITS[folder.judged.pool.unit].nouns
     runs_of = {response.response_id: response.runs for response in folder.judged.pool.responses}
     codes = Counter(code for code, _ in folder.screen)
     lines: list[tuple[Cell, ...]] = []
@@ -210,7 +199,7 @@ def _screened(folder: RunFolder) -> Iterator[ReportPart]:
     reading = (
         "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each."
     )
-    columns = (f"a {unit} that", f"{unit}s", "of runs", "most of one run")
+    columns = (f"a {nouns.response} that", nouns.responses, "of runs", "most of one run")
     yield Table(lines, columns, "What the screen noticed", [reading])
 
 

@@ -50,7 +50,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     if folder.judged.manifest.get("status") == "trial" and isinstance(asked, dict):
         yield Said(
             f"A trial: only {asked.get('judgments')} judgments were asked for, spread over the "
-            f"{folder.judged.pool.unit}s. Means and ranks will change when all are judged.",
+            f"{UNITS[folder.judged.pool.unit].nouns.responses}. Means and ranks will change when all are judged.",
             "warn",
         )
     for note in judge_notes(folder.judged.results):
@@ -110,7 +110,7 @@ def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
     yield "Judge", judges_of(folder)
     yield "Prompts", ", ".join(criterion.prompt_id for criterion in folder.judged.criteria)
     listed = count(len({response.listed_under for response in pool.responses}), UNITS[pool.unit].nouns.turn)
-    yield f"{pool.unit.capitalize()}s", f"{len(pool.responses):,} in {listed}"
+    yield UNITS[pool.unit].nouns.responses.capitalize(), f"{len(pool.responses):,} in {listed}"
     yield "Judgments", f"{made:,}" if made == len(results) else f"{made:,} made, {len(results) - made:,} missing"
     if not isinstance(folder.spending, str):
         yield "Cost", in_all(folder.spending)
