@@ -23,6 +23,7 @@ from judge.jobs.recheck import ask_again, expected_again
 from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
 from judge.results.tables import result_tables
 from judge.results.told import told_results
+from judge.units import UNITS
 
 
 def run(
@@ -59,7 +60,7 @@ def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome
         progress.steps(Step("writing results"))
         files |= result_files(outcome)
         tables = pooled.submitted.tables
-        if tables is not None and outcome.pool.unit == "response":
+        if tables is not None and UNITS[outcome.pool.unit].whole_response:
             files[RESULTS] = results_csv(tables.sources, outcome.results, outcome.pool, outcome.criteria)
         files[INDEX] = index_markdown(files, outcome.pool.unit)
         files[MANIFEST] = _manifest(manifest, inputs, outcome, replies)
