@@ -327,34 +327,42 @@ def calibration_markdown(calibration: Calibration) -> str:
     parts = ["# Calibration\n"]
     if calibration.warnings:
         parts.append("\n" + "".join(f"- **Warning**: {prose(warning)}\n" for warning in calibration.warnings))
-    findings = {name: [*chapter(calibration, name)] for name in criteria(calibration)}
-    for criterion, found in findings.items():
-        verdicts = [f"**{one.word}**: {told(verdict_text(one))}" for one in of(calibration.verdicts, criterion)]
-        blocks = (block for finding in found for block in _blocks(finding))
+    columns: list[Column] = []
+    for criterion in criteria(calibration):
         parts.append(f"\n## {prose(criterion)}\n")
-        parts += (f"\n{block}\n" for block in (*(verdicts or [_NO_VERDICT]), *blocks))
-    tables = (part for found in findings.values() for _, parts in found for part in parts if isinstance(part, Table))
-    columns = Table((), (column for table in tables for column in table.columns)).captions()
-    notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in (*NOTES, *columns))
-    return "".join([*parts, "\n## How to read this\n", *notes])
-
-
-def _blocks(finding: Finding) -> Iterator[str]:
-    if finding.title:
-        yield f"### {told(finding.title)}"
-    for part in finding.parts:
-        yield told(part) if isinstance(part, str) else part.body(words={0})
+        verdicts = of(calibration.verdicts, criterion)
+        blocks = [f"**{verdict.word}**: {told(verdict_text(verdict))}" for verdict in verdicts] or [_NO_VERDICT]
+        for finding in chapter(calibration, criterion):
+            if finding.title:
+                blocks.append(f"### {told(finding.title)}")
+            for part in finding.parts:
+                if isinstance(part, str):
+                    blocks.append(told(part))
+                else:
+                    blocks.append(part.body(words={0}))
+                    columns += part.columns
+        parts += [f"\n{block}\n" for block in blocks]
+    parts.append("\n## How to read this\n")
+    for paragraph in (*NOTES, *Table((), columns).captions()):
+        parts.append(f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n")
+    return "".join(parts)
 
 
 def summary(calibration: Calibration, columns: int = 80) -> str:
     """Warnings, the heart of each chapter in lines of the terminal's width, and the verdicts last."""
-    lines = [line for warning in calibration.warnings for line in fold(f"! {printable(warning)}", columns)]
+    lines: list[str] = []
+    for warning in calibration.warnings:
+        lines += fold(f"! {printable(warning)}", columns)
     names = criteria(calibration)
     for name in names:
-        lines += ["", *(line for finding in _heart(calibration, name) for line in _drawn(finding, columns))]
+        lines.append("")
+        for finding in _heart(calibration, name):
+            lines += _drawn(finding, columns)
     for name in names:
-        verdicts = [f"{one.word}: {verdict_text(one)}" for one in of(calibration.verdicts, name)] or [_NO_VERDICT]
-        lines += ["", *(line for text in verdicts for line in fold(f"{printable(name)}: {plain(text)}", columns))]
+        lines.append("")
+        verdicts = of(calibration.verdicts, name)
+        for text in [f"{verdict.word}: {verdict_text(verdict)}" for verdict in verdicts] or [_NO_VERDICT]:
+            lines += fold(f"{printable(name)}: {plain(text)}", columns)
     return "".join(f"{line}\n" for line in lines)
 
 
