@@ -141,6 +141,32 @@ def numbered(content: AnyStr, name: str) -> Iterator[tuple[int, AnyStr]]:
         start = end + 1
 
 
+class Problems(list[Problem]):
+    """The problems of one file or several, in the order of reading: MAX_PROBLEMS, and one that says that it is all."""
+
+    def __init__(self, file: StrPath = "") -> None:
+        super().__init__()
+        self.file = str(file)
+        """The file of a problem that names no other."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no further problem is listed, so that reading may stop."""
+        return len(self) > MAX_PROBLEMS
+
+    def add(self, code: str, path: str, message: str, file: StrPath | None = None) -> None:
+        """Add an error at a line or a JSON path."""
+        if len(self) == MAX_PROBLEMS:
+            code = "too_many_problems"
+            message = f"{MAX_PROBLEMS:,} problems up to here; no more are listed"
+        self.append(file_problem(code, file or self.file, message, path))
+
+    def append(self, problem: Problem) -> None:
+        """Add a problem unless the list is full."""
+        if not self.full:
+            super().append(problem)
+
+
 def too_many(problems: list[Problem], name: str, number: int, before: int = 0) -> bool:
     """Whether a file has so many problems, besides those `before` it, that reading stops, which one more then says."""
     if len(problems) - before < MAX_PROBLEMS:

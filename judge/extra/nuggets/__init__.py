@@ -12,10 +12,12 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from judge.io.files import MAX_PROBLEMS, decode_lines
+from judge.io.files import Problems, decode_lines
 from judge.io.ids import groups_of, topic_of
 from judge.io.text import MAX_ID, has_content, shown, storable
-from judge.records import FailureReason, Problem, Record, file_problem
+from judge.records import FailureReason, Record
+from judge.records import Problem as Problem
+from judge.records import file_problem as file_problem
 from judge.runs.fields import usable_turn_id
 
 Importance = Literal["vital", "okay"]
@@ -153,32 +155,14 @@ class LabelFailure(Record, frozen=True, omit_defaults=True):
 _Line = TypeVar("_Line")
 
 
-class BankProblems(list[Problem]):
-    """The problems of one bank, in the order of reading; at most MAX_PROBLEMS and one that says so."""
+class BankProblems(Problems):
+    """The problems of one bank, and what its readers ask of each field."""
 
     def __init__(self, file: str) -> None:
-        super().__init__()
-        self.file = file
+        super().__init__(file)
         self.unreferenced = 0
         """Answers that are left out, because no document bears them out."""
         self._places: dict[object, tuple[str, str]] = {}
-
-    @property
-    def full(self) -> bool:
-        """Whether reading stops."""
-        return len(self) > MAX_PROBLEMS
-
-    def add(self, code: str, path: str, message: str) -> None:
-        """Add a problem at a line or a JSON path."""
-        if len(self) == MAX_PROBLEMS:
-            code = "too_many_problems"
-            message = f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
-        self.append(file_problem(code, self.file, message, path))
-
-    def append(self, problem: Problem) -> None:
-        """Add a problem unless the list is full."""
-        if not self.full:
-            super().append(problem)
 
     def lines(self, content: bytes, row: type[_Line], code: str) -> Iterator[tuple[int, _Line]]:
         """The lines that can be decoded, with their numbers, until the list is full; the others are problems."""

@@ -133,7 +133,7 @@ def test_all_problems_of_a_table_are_listed(tmp_path: Path) -> None:
 
 
 def test_very_many_problems_are_not_all_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.extra.bench.datasets.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("judge.io.files.MAX_PROBLEMS", 2)
     put(tmp_path / "begin_dev_wow.tsv", BEGIN + begin_row("a", "b", "x") * 5)
     assert [message.partition(":")[0] for message in problems("begin-wow", tmp_path)] == [
         "wrong_label line 2",

@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.files import BOM, MAX_PROBLEMS, decode_lines, distinct, files_below, read_content
+from judge.io.files import BOM, Problems, decode_lines, distinct, files_below, read_content
 from judge.io.files import read_stored as read_stored
 from judge.io.files import unpack as unpack
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, has_content, printable_id, shown, storable
-from judge.records import Problem, Record, file_problem
+from judge.records import Record
 from judge.runs.document import decode
 
 _Row = TypeVar("_Row")
@@ -92,7 +92,7 @@ class DatasetReading:
     def __init__(self) -> None:
         self.responses: dict[str, LabeledResponse] = {}
         self.skipped: Counter[str] = Counter()
-        self.problems: list[Problem] = []
+        self.problems = Problems()
         self._units: dict[str, str] = {}
 
     def unit(self, shared: str, item_id: str) -> str:
@@ -103,15 +103,19 @@ class DatasetReading:
         """Add a response, or count it as skipped if a text of it is empty; an id that is there already is a problem."""
         texts = (response.utterance, *response.passages, *(text for pair in response.context for text in pair))
         if printable_id(response.item_id) != response.item_id:
-            self.problem("unusable_id", file, where, f"id {shown(response.item_id)}: unprintable or too long")
+            self.problems.add("unusable_id", where, f"id {shown(response.item_id)}: unprintable or too long", file=file)
         elif not all(map(storable, (response.response or "", *texts))):
-            self.problem("wrong_text", file, where, f"{response.item_id}: a text with NUL or a lone surrogate")
+            self.problems.add(
+                "wrong_text", where, f"{response.item_id}: a text with NUL or a lone surrogate", file=file
+            )
         elif response.response is not None and not has_content(response.response):
             self.skipped["empty response"] += 1
         elif response.passages and not any(map(has_content, response.passages)):
             self.skipped["empty evidence"] += 1
         elif response.item_id in self.responses:
-            self.problem("repeated_item", file, where, f"{response.item_id} stands in the files more than once")
+            self.problems.add(
+                "repeated_item", where, f"{response.item_id} stands in the files more than once", file=file
+            )
         else:
             self.responses[response.item_id] = response
 
@@ -121,17 +125,11 @@ class DatasetReading:
             self.skipped["no label"] += 1
             return None
         if label not in grades:
-            self.problem("wrong_label", file, where, f"label {shown(label)}: expected {' or '.join(map(repr, grades))}")
+            self.problems.add(
+                "wrong_label", where, f"label {shown(label)}: expected {' or '.join(map(repr, grades))}", file=file
+            )
             return None
         return grades[label]
-
-    def problem(self, code: str, file: Path, where: str, message: str) -> None:
-        """Add an error; after very many, one that says that the rest are not listed."""
-        if len(self.problems) == MAX_PROBLEMS:
-            code = "too_many_problems"
-            message = f"{MAX_PROBLEMS:,} problems up to here; the rest are not listed"
-        if len(self.problems) <= MAX_PROBLEMS:
-            self.problems.append(file_problem(code, file, message, where))
 
     def lines(self, file: Path, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
         """The sound lines of a JSON Lines file, each with its place; the others are problems."""
@@ -165,7 +163,9 @@ class DatasetReading:
             value = value.get(at) if isinstance(value, dict) else None
         if not isinstance(value, kind):
             expected = "a list" if kind is list else "an object"
-            self.problem("wrong_type", file, f"$.{at}" if at else "$", f"expected {expected}, found {shown(value)}")
+            self.problems.add(
+                "wrong_type", f"$.{at}" if at else "$", f"expected {expected}, found {shown(value)}", file=file
+            )
             return None
         return value
 
@@ -174,9 +174,9 @@ class DatasetReading:
             return msgspec.convert(entry, row_type)
         except msgspec.ValidationError as error:
             message, _, path = str(error).partition(" - at `$")
-            self.problem("wrong_type", file, where + path.rstrip("`"), message)
+            self.problems.add("wrong_type", where + path.rstrip("`"), message, file=file)
         except UnicodeEncodeError:
-            self.problem("wrong_text", file, where, "the name of a field has a lone surrogate")
+            self.problems.add("wrong_text", where, "the name of a field has a lone surrogate", file=file)
         return None
 
     def check(self) -> None:

@@ -97,7 +97,7 @@ def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
         where = f"turn {turn_id}"
         turn = turns.get(turn_id)
         if turn is None:
-            reading.problem("unknown_turn", file, where, f"not among the turns of {topics}")
+            reading.problems.add("unknown_turn", where, f"not among the turns of {topics}", file=file)
             continue
         context = tuple((earlier.utterance, earlier.response) for earlier in turn.context)
         for row in judged.responses:
@@ -151,7 +151,9 @@ def _usr(name: str, folder: Path, reading: DatasetReading) -> None:
             if not given.natural:
                 reading.skipped["no label"] += 1
             elif not set(given.natural) <= set(NATURAL):
-                reading.problem("off_scale", file, f"{path}.Natural", f"{given.natural}: expected grades of 1 to 3")
+                reading.problems.add(
+                    "off_scale", f"{path}.Natural", f"{given.natural}: expected grades of 1 to 3", file=file
+                )
             else:
                 item_id = f"{unit}/{number}"
                 grade = consensus(given.natural)
@@ -237,7 +239,7 @@ def _wide(file: Path, reading: DatasetReading, dimension: str) -> _Rows:
             yield row.place, item_id, _Item(row.cells["questions"], row.cells["answers"]), cell[2:-2].split("', '")
         else:
             message = f"{dimension}: expected a list of labels such as ['3', '4']"
-            reading.problem("wrong_label", file, row.place, message)
+            reading.problems.add("wrong_label", row.place, message, file=file)
 
 
 def _long(file: Path, reading: DatasetReading, dimension: str) -> _Rows:
@@ -250,7 +252,7 @@ def _long(file: Path, reading: DatasetReading, dimension: str) -> _Rows:
         if item_id in items:
             yield f"item {item_id}", item_id, items[item_id], given
         else:
-            reading.problem("unknown_item", file, f"item {item_id}", f"not in {texts}")
+            reading.problems.add("unknown_item", f"item {item_id}", f"not in {texts}", file=file)
 
 
 def _transparentcis_part(dimension: str, criterion: str) -> Dataset:

@@ -156,7 +156,9 @@ def _detectors(folder: Path) -> Mapping[str, Mapping[str, float]]:
                 scores[judge] |= {item_id: float(score)} if item_id in usable else {}
             elif score is not None:
                 path = f"{where}.metadata.{judge}"
-                reading.problem("wrong_score", file, path, f"expected a number of 0 to 1, found {shown(score)}")
+                reading.problems.add(
+                    "wrong_score", path, f"expected a number of 0 to 1, found {shown(score)}", file=file
+                )
     reading.responses = usable
     reading.check()
     return scores
@@ -218,7 +220,7 @@ def _rag24(folder: Path, reading: DatasetReading) -> None:
                 cited.append((where, item_id, *told))
         except (KeyError, TypeError):
             expected = "expected run_id, topic_id and sentences with text and citations of reference and support"
-            reading.problem("wrong_type", file, f"line {number}", f"{expected}, found {shown(row)}")
+            reading.problems.add("wrong_type", f"line {number}", f"{expected}, found {shown(row)}", file=file)
         reading.problems += [problem] if problem else []
     texts = read_passages(find_file(folder, SEGMENTS), {reference for *_, reference, _ in cited})
     for where, item_id, topic_id, text, reference, label in cited:
