@@ -1,7 +1,7 @@
 """Makes gold rows from the grades of a file: adds options and texts, and reports every problem."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,13 @@ import msgspec
 from judge.errors import refuse
 from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
-from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
+from judge.gold.rows import GoldRow, field_problems, pair_digest, response_digest, row_key, text_digest
 from judge.io.ids import ALIKE, names_alike, natural_key, topic_of
 from judge.io.text import count, examples, shown, storable, tally
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.runs.document import open_document
-from judge.runs.records import TokenCount
 
 Fault = tuple[str, str, str]
 """Code, JSON path and message of a problem."""
@@ -132,24 +131,17 @@ OF_PAIR = "|"
 """What stands between the ids of the responses of a pair that has no id of its own."""
 
 
-def banked(bank: Mapping[str, str], turn_id: str, item_id: str) -> PooledResponse | None:
-    """The text of a bank, or the pair of texts, that has an id, as a response; None without."""
-    ids = (item_id,) if item_id in bank else item_id.partition(OF_PAIR)[::2]
-    if not all(name in bank for name in ids):
-        return None
-    text, *second = (bank[name] for name in ids)
-    return PooledResponse(
-        response_id=item_id,
-        turn_id=turn_id,
-        topic_id=topic_of(turn_id),
-        text=text,
-        passages=(),
-        tokens=TokenCount(bare=0, english=0, whitespace=0, cut=None),
-        truncated=False,
-        runs=(),
-        unit="pair" if second else "response",
-        second="".join(second),
-    )
+def banked(bank: Mapping[str, str], item_id: str) -> tuple[str, ...] | None:
+    """The text of a bank that has an id, or the two texts of a pair of ids; None without."""
+    if item_id in bank:
+        return (bank[item_id],)
+    first, _, second = item_id.partition(OF_PAIR)
+    return (bank[first], bank[second]) if first in bank and second in bank else None
+
+
+def banked_digest(texts: Sequence[str]) -> str:
+    """The digest that names in gold what a bank has under an id."""
+    return pair_digest(*texts) if len(texts) > 1 else text_digest(texts[0])
 
 
 def read_bank(path: Path) -> dict[str, str]:
@@ -189,10 +181,10 @@ def _add_text(
     if values.get("text_sha256") is not None or not isinstance(response_id, str):
         return []
     if options.bank is not None:
-        text_of_bank = banked(options.bank, "", response_id)
-        if text_of_bank is None:
+        texts = banked(options.bank, response_id)
+        if texts is None:
             return [("not_in_bank", "$.response_id", f"{shown(response_id)} has no text in the bank")]
-        values["text_sha256"] = response_digest(text_of_bank)
+        values["text_sha256"] = banked_digest(texts)
     if options.pool is not None:
         response = by_id.get((str(values.get("turn_id")), response_id))
         if response is None:

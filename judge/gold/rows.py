@@ -158,11 +158,16 @@ def citation_digest(sentence: str, passage_id: str) -> str:
     return digest(f"{normalize(sentence)}\n{passage_id}")
 
 
+def pair_digest(first: str, second: str) -> str:
+    """The digest that names two responses, one shown first, in gold."""
+    return citation_digest(first, text_digest(second))
+
+
 DIGESTS: Mapping[JudgedUnit, Callable[[PooledResponse], str]] = {
     "response": lambda response: text_digest(response.text),
     "dialogue": lambda response: text_digest(response.text),
     "citation": lambda response: citation_digest(response.text, _OF_RUN.sub("", response.passages[0])),
-    "pair": lambda response: citation_digest(response.text, text_digest(response.second)),
+    "pair": lambda response: pair_digest(response.text, response.second),
 }
 """The digest that names a pooled response in gold, by its unit."""
 

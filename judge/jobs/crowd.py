@@ -1,6 +1,6 @@
 """From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.results import JUDGMENTS, Labels, read_labels
 from judge.crowd.joint import joint_tsv
 from judge.crowd.known import KnownFile
-from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
+from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdSettings, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, ItemGrade, crowd_files, item_grades, write_crowd
 from judge.crowd.platforms import read_questions
@@ -22,7 +22,7 @@ from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.workers import WorkerRow
 from judge.errors import UsageError
 from judge.gold import Words, folded, level_words, value_key
-from judge.gold.draft import banked, read_bank
+from judge.gold.draft import banked, banked_digest, read_bank
 from judge.gold.rows import response_digest
 from judge.io.installed import need_extra
 from judge.io.plan import (
@@ -43,7 +43,7 @@ from judge.io.text import shown
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.lists import read_turns
 from judge.pool.pairs import other_orders
-from judge.pool.records import PooledResponse
+from judge.pool.records import PooledResponse, both
 from judge.records import Criterion, Problem, file_problem
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS
@@ -202,7 +202,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     texts_at = plan.bank or plan.pool
     pool = read_pool_folder(plan.pool) if plan.pool is not None else None
     pooled = {Item(response.turn_id, response.response_id): response for response in pool.responses} if pool else {}
-    bank: Mapping[Any, Any] = read_bank(plan.bank) if plan.bank is not None else pooled
+    bank = read_bank(plan.bank) if plan.bank is not None else None
     others = {pair: other.response_id for pair, other in other_orders(pool).items()} if pool else {}
     stated = tuple(map(find_criterion, plan.prompts))
     steps(Step("reading labels"))
@@ -229,9 +229,14 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     texts: dict[Item, str] | None = None
     digests: dict[Item, str] = {}
     if texts_at is not None:
-        responses = _banked(graded.labels.values(), bank, str(texts_at), problems)
-        texts = {item: response.shown for item, response in responses.items()}
-        digests = {item: response_digest(response) for item, response in responses.items()}
+        texts = {}
+        for item in dict.fromkeys(chain.from_iterable(labels.items for labels in graded.labels.values())):
+            if (text := _text(item, bank, pooled)) is not None:
+                texts[item], digests[item] = text
+                continue
+            message = f"{item.item_id} has no text in the bank"
+            row = file_problem("not_in_bank", str(texts_at), message, turn_id=item.turn_id, severity="warning")
+            problems.append(row)
     empty = _empty(graded)
     subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
     steps(Step("writing tables"))
@@ -319,19 +324,15 @@ def _whole(graded: Study, pooled: Collection[Item], others: Mapping[str, str]) -
     return whole
 
 
-def _banked(
-    labels: Iterable[CrowdLabels], bank: Mapping[Any, Any], name: str, warnings: LabelProblems
-) -> dict[Item, PooledResponse]:
-    """The labeled items with their texts; items without one go to the warnings."""
-    responses: dict[Item, PooledResponse] = {}
-    for item in dict.fromkeys(chain.from_iterable(of_criterion.items for of_criterion in labels)):
-        response = bank.get(item) or banked(bank, *item)
-        if response is None:
-            message = f"{item.item_id} has no text in the bank"
-            warnings.append(file_problem("not_in_bank", name, message, turn_id=item.turn_id, severity="warning"))
-        else:
-            responses[item] = response
-    return responses
+def _text(item: Item, bank: Mapping[str, str] | None, pooled: Mapping[Item, PooledResponse]) -> tuple[str, str] | None:
+    """The text of an item for people and the digest that names it in gold, by the bank or else the pool."""
+    if bank is None:
+        response = pooled.get(item)
+        return None if response is None else (response.shown, response_digest(response))
+    texts = banked(bank, item.item_id)
+    if texts is None:
+        return None
+    return both(*texts) if len(texts) > 1 else texts[0], banked_digest(texts)
 
 
 def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:

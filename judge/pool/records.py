@@ -62,14 +62,18 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """The text for people; of a pair both, indented, so that no line of theirs looks like a heading."""
-        first, second = (indent(text, "  ") for text in (self.text, self.second))
-        return f"First:\n{first}\n\nSecond:\n{second}" if UNITS[self.unit].orders > 1 else self.text
+        """The text for people; of a pair both."""
+        return both(self.text, self.second) if UNITS[self.unit].orders > 1 else self.text
 
     @property
     def listed_under(self) -> str:
         """The id under which qrels and response runs list it: its turn, or the topic of a dialogue."""
         return self.topic_id if UNITS[self.unit].by_topic else self.turn_id
+
+
+def both(first: str, second: str) -> str:
+    """Two texts for people, indented, so that no line of theirs looks like a heading."""
+    return f"First:\n{indent(first, '  ')}\n\nSecond:\n{indent(second, '  ')}"
 
 
 class PooledRun(Record, frozen=True):
