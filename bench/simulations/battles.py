@@ -26,7 +26,8 @@ from judge.gold.plan import make_plan
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.results.citations import boards_of
-from judge.results.corrected import GoldGrade, corrected, measured_gold
+from judge.results.corrected import corrected
+from judge.results.gold import GoldGrade, measured_gold
 from judge.results.pairs import agreed
 from judge.results.rows import Score
 from judge.results.turns import run_turns

@@ -18,7 +18,8 @@ from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.records import Estimate
 from judge.results.citations import Measure, boards_of
-from judge.results.corrected import GoldGrade, corrected, measured_gold
+from judge.results.corrected import corrected
+from judge.results.gold import GoldGrade, measured_gold
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion, Provenance, TokenCount
 from judge.stats.correction import correct

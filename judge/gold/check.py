@@ -201,7 +201,9 @@ _MADE = {
 
 def _not_in_pool(lines: Sequence[_Line], pool: Pool) -> Iterator[Problem]:
     """Rows about no response of the pool, and different grades of one pooled response."""
-    run_ids = {entry.run_id for response in pool.responses for entry in response.runs}
+    run_ids: set[str] = set()
+    for response in pool.responses:
+        run_ids.update(entry.run_id for entry in response.runs)
     by_case = {run_id.casefold(): run_id for run_id in run_ids}
     find = finder(pool)
     reported: set[str] = set()

@@ -81,7 +81,10 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     """
     rows: dict[tuple[str | None, ...], tuple[Draft, GoldRow]] = {}
     responses = options.pool.responses if options.pool else ()
-    pooled = {(turn, one.response_id): one for one in responses for turn in (one.listed_under, one.turn_id)}
+    pooled: dict[tuple[str, str], PooledResponse] = {}
+    for response in responses:
+        pooled[response.listed_under, response.response_id] = response
+        pooled[response.turn_id, response.response_id] = response
     repeated = unable = 0
     missing: Counter[str] = Counter()
     for draft in content.drafts:

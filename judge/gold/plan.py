@@ -1,10 +1,8 @@
 """What to label next: turns with the responses of all runs, or responses by the judge's grade, drawn at random.
 
-Topics are put in random order, and so are the turns within each topic. Systematic sampling with probability
-proportional to size (Madow 1949; Hartley & Rao 1962) then gives every topic about its share: each turn is an interval
-on a line, as long as its inclusion probability, and points at a distance of 1, with a uniform start, pick the turns
-they fall on. The probabilities are exact for any order of the turns, so an order may be chosen in which every start of
-the sample gives every run its responses.
+Topics are put in random order, and so are the turns within each topic. Systematic sampling (`judge.gold.sampling`) then
+gives every topic about its share. Its probabilities are exact for any order of the turns, so an order may be chosen in
+which every start of the sample gives every run its responses.
 
 By the judge's grade, a unit is a response, and the intervals of a run's responses of one grade lie side by side: of
 each run and grade about its share is drawn, with more of the grades at which people's grades vary more (J. Neyman,
@@ -13,121 +11,33 @@ each run and grade about its share is drawn, with more of the grades at which pe
 
 import math
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import BY_GRADE, GoldRow, finder, response_digest
+from judge.gold.sampling import Ints, fewest, inclusion, systematic
+from judge.gold.strata import Errors, Strata, by_grade, forecast_saving, spreads
+from judge.gold.uncertainty import graded_judgments, turn_uncertainty
 from judge.io.files import decode_lines
 from judge.io.ids import groups_of, natural_key
-from judge.io.text import count, digest
+from judge.io.text import count
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem, file_problem
+from judge.stats.tables import Floats
 from judge.units import UNITS
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.int64]
-
-
-def inclusion(sizes: _Floats, draws: int) -> _Floats:
-    """Inclusion probabilities proportional to the sizes, adding up to `draws`; none is above 1.
-
-    A unit whose share would reach 1 is taken for certain, and the others share the remaining draws. Sizes (T,) are
-    positive.
-    """
-    certain = np.zeros(len(sizes), dtype=bool)
-    while True:
-        left = draws - int(certain.sum())
-        rest = sizes[~certain].sum()
-        probabilities = np.where(certain, 1.0, left * sizes / rest if left and rest else 0.0)
-        # The tolerance counts a share of exactly 1 as certain in spite of rounding.
-        over = (probabilities >= 1 - 1e-12) & ~certain
-        if not over.any():
-            return probabilities
-        certain |= over
-
-
-def systematic(probabilities: _Floats, start: float) -> NDArray[np.bool_]:
-    """Which units (T,) the points `start`, `start` + 1, … fall on; probabilities (T,) add up to a whole number."""
-    # With a start of 32 bits, the difference below loses nothing to rounding.
-    start = np.floor(start * 2**32) / 2**32
-    # A unit is picked if more points lie below its end than below its beginning.
-    below = np.ceil(_ends(probabilities) - start)
-    return np.diff(below, prepend=0.0) > 0
-
-
-def fewest(probabilities: _Floats, counts: _Ints) -> _Ints:
-    """The smallest count of each kind (R,) that a sample may have, over all starts.
-
-    As the start grows, the sample changes only where the start passes the fractional part of an interval's end: a point
-    then moves from that unit to the next. Counts (T, R) are of each kind in each unit, in their order.
-    """
-    # Rounded, so that ends a whole number apart are passed at the same start.
-    fractions = np.round(_ends(probabilities)[:-1] % 1.0, 12) % 1.0
-    order = np.argsort(fractions, kind="stable")
-    # A start of 0 has already passed the ends at whole numbers.
-    order = order[fractions[order] > 0]
-    passed = np.cumsum((counts[1:] - counts[:-1])[order], axis=0)
-    last = np.append(fractions[order][1:] != fractions[order][:-1], True)[: len(order)]
-    first = counts[systematic(probabilities, 0.0)].sum(axis=0, keepdims=True)
-    smallest: _Ints = np.concatenate([first, first + passed[last]]).min(axis=0)
-    return smallest
-
-
-def _ends(probabilities: _Floats) -> _Floats:
-    """The ends of the units' intervals (T,), rounded so that whole numbers are exact."""
-    return np.cumsum(probabilities).round(12)
-
-
-DOUBLE = 0.2
-"""Share of the items that every assessor labels, where there are several and nobody says otherwise."""
-
-
-def shared_items(names: Sequence[str], share: float, seed: int) -> frozenset[int]:
-    """Places of the items that every assessor labels: a simple random sample, rounded to whole items."""
-    return frozenset(_shuffled(names, seed, "shared")[: int(share * len(names) + 0.5)])
-
-
-def deal(names: Sequence[str], assessors: Sequence[str], share: float, seed: int) -> tuple[tuple[int, ...], ...]:
-    """The places of each assessor's items, in the order in which that assessor labels them.
-
-    Each item has its own random number, so an order does not depend on how Python shuffles.
-
-    >>> deal(["a", "b", "c", "d"], ["ann", "bob"], 0.5, 1)
-    ((0, 2, 1), (3, 1, 0))
-    """
-    shared = shared_items(names, share, seed)
-    others = [place for place in _shuffled(names, seed, "others") if place not in shared]
-    dealt = []
-    for number, assessor in enumerate(assessors):
-        own = shared.union(others[number :: len(assessors)])
-        dealt.append(tuple(place for place in _shuffled(names, seed, f"order\n{assessor}") if place in own))
-    return tuple(dealt)
-
-
-def _shuffled(names: Sequence[str], seed: int, purpose: str) -> list[int]:
-    return sorted(range(len(names)), key=lambda place: digest(f"{seed}\n{purpose}\n{names[place]}"))
-
 
 ORDERS = 50
 """Random orders to try. If none gives every run its responses, the number of turns is too small."""
 
 LEAST = 1e-9
 """Least inclusion probability, as in gold; the weight 1/π of a smaller one would be too large to compute with."""
-LEAST_SPREAD = 0.25
-"""Least spread of people's grades at a grade of the judge, as a share of the greatest."""
-
-Errors = Mapping[tuple[int, int], int]
-"""How many labels there are of each grade of people and of the judge."""
-_Strata = Sequence[tuple[str, str]]
-"""Of each unit (T,) the topic or the run that it stands with, and its stratum."""
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -172,11 +82,11 @@ class _Frame(msgspec.Struct, frozen=True):
     units: tuple[str, ...]
     responses: dict[str, tuple[PooledResponse, ...]]
     """The responses of each unit that are still to be labeled."""
-    labels: _Floats
+    labels: Floats
     """How many responses each unit has, (T,)."""
-    counts: _Ints
+    counts: Ints
     """How many responses each unit has of each run, (T, R)."""
-    wanted: _Ints
+    wanted: Ints
     """How many responses must be drawn of each run, (R,)."""
 
 
@@ -185,11 +95,11 @@ class _Design(msgspec.Struct, frozen=True):
 
     noun: str
     """What a unit is."""
-    strata: _Strata
-    sizes: _Floats
+    strata: Strata
+    sizes: Floats
     """(T,); the probabilities are proportional to them."""
     uncertainty: Literal["entropy", "variance", "none"] = "none"
-    forecast: _Floats | None = None
+    forecast: Floats | None = None
     """By grade: what people would say of each unit, as of `_strata`."""
 
 
@@ -213,11 +123,7 @@ def make_plan(
     `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan. An
     InputError if nothing is left to draw. A UsageError if `n` is too small; the message names a number that suffices.
     """
-    find = finder(pool)
-    graded: set[tuple[str, str]] = set()
-    for row in gold:
-        if response := find(row):
-            graded.add((response.response_id, row.criterion))
+    graded = _graded(pool, gold)
     if errors is None:
         unit_of = {response.response_id: response.turn_id for response in pool.responses}
     else:
@@ -229,33 +135,24 @@ def make_plan(
     if errors is None:
         design = _by_turn(frame, judgments, criteria)
     else:
-        design = _by_grade(frame, nouns.responses, _counted(judgments, criteria), errors)
+        design = _by_grade(frame, nouns.responses, graded_judgments(judgments, criteria), errors)
     rng = np.random.default_rng(seed)
     draws = _units_for(design.sizes, frame.labels, n)
     probabilities = inclusion(design.sizes, draws)
     order = _fair_order(frame, design.strata, probabilities, rng)
     if order is None:
-        sufficient = _enough(frame, design.strata, design.sizes, draws, seed)
-        # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
-        responses = math.ceil(_expected(design.sizes, frame.labels, sufficient) - 1e-9)
+        sufficient = _sufficient(frame, design, draws, seed)
         raise UsageError(
             f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {per_run} {nouns.responses} of "
-            f"every run: --n {responses} suffices, or a smaller --per-run"
+            f"every run: --n {sufficient} suffices, or a smaller --per-run"
         )
-    rows: list[PlanRow] = []
-    for index in np.sort(order[systematic(probabilities[order], rng.random())]).tolist():
-        probability = float(probabilities[index])
-        stratum = "certain" if probability == 1 else design.strata[index][1]
-        for response in frame.responses[frame.units[index]]:
-            missing = _missing(response, graded, criteria)
-            rows.append(plan_row(response, criteria=missing, probability=probability, stratum=stratum))
-    rows.sort(key=lambda row: natural_key(row.turn_id))
+    drawn = np.sort(order[systematic(probabilities[order], rng.random())])
+    rows = _rows(frame, design, probabilities, drawn, graded, criteria)
     saved = None
     if errors and design.forecast is not None:
-        saved = _saved(probabilities, design.strata, frame.labels, design.forecast)
-    turns: set[str] = set()
-    for unit_responses in frame.responses.values():
-        turns.update(response.turn_id for response in unit_responses)
+        saved = forecast_saving(probabilities, design.strata, frame.labels, design.forecast)
+    responses = chain.from_iterable(frame.responses.values())
+    turns = {response.turn_id for response in responses}
     left = int(frame.labels.sum())
     return LabelingPlan(
         rows=tuple(rows),
@@ -267,6 +164,36 @@ def make_plan(
         uncertainty=design.uncertainty,
         saving=saved,
     )
+
+
+def _graded(pool: Pool, gold: Iterable[GoldRow]) -> set[tuple[str, str]]:
+    """The id of each pooled response with each criterion under which it has a grade."""
+    find = finder(pool)
+    graded: set[tuple[str, str]] = set()
+    for row in gold:
+        if response := find(row):
+            graded.add((response.response_id, row.criterion))
+    return graded
+
+
+def _rows(
+    frame: _Frame,
+    design: _Design,
+    probabilities: Floats,
+    drawn: Ints,
+    graded: set[tuple[str, str]],
+    criteria: Sequence[str],
+) -> list[PlanRow]:
+    """The responses of the units with these indices, turns in natural order."""
+    rows: list[PlanRow] = []
+    for index in drawn.tolist():
+        probability = float(probabilities[index])
+        stratum = "certain" if probability == 1 else design.strata[index][1]
+        for response in frame.responses[frame.units[index]]:
+            missing = _missing(response, graded, criteria)
+            rows.append(plan_row(response, criteria=missing, probability=probability, stratum=stratum))
+    rows.sort(key=lambda row: natural_key(row.turn_id))
+    return rows
 
 
 def plan_row(response: PooledResponse, *, criteria: tuple[str, ...], probability: float, stratum: str) -> PlanRow:
@@ -297,7 +224,7 @@ def _by_turn(frame: _Frame, judgments: Sequence[Judgment | Failure], criteria: S
 def _by_grade(frame: _Frame, noun: str, judgments: Iterable[Judgment], errors: Errors) -> _Design:
     """Draw single responses, by the spread of people's grades at the judge's grade."""
     strata, forecast = _strata(frame, judgments, errors)
-    sizes = _spreads(forecast[:, 3], strata, frame.labels)
+    sizes = spreads(forecast[:, 3], strata, frame.labels)
     return _Design(noun=noun, strata=strata, sizes=sizes, forecast=forecast)
 
 
@@ -378,27 +305,30 @@ def _runs(response: PooledResponse) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.run_id for entry in response.runs))
 
 
-def _units_for(sizes: _Floats, labels: _Floats, n: int) -> int:
+def _units_for(sizes: Floats, labels: Floats, n: int) -> int:
     """The number of units whose expected number of responses is nearest to `n`; at least one."""
     upper = 1 + bisect_left(range(1, len(sizes)), float(n), key=lambda draws: _expected(sizes, labels, draws))
     return min((upper, max(1, upper - 1)), key=lambda draws: abs(_expected(sizes, labels, draws) - n))
 
 
-def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
+def _expected(sizes: Floats, labels: Floats, draws: int) -> float:
     """How many responses a sample of `draws` units has on average."""
     return float(inclusion(sizes, draws) @ labels)
 
 
-def _enough(frame: _Frame, strata: _Strata, sizes: _Floats, too_few: int, seed: int) -> int:
-    """About the smallest number of units that gives every run its responses; all units always do."""
+def _sufficient(frame: _Frame, design: _Design, too_few: int, seed: int) -> int:
+    """About the smallest number of responses with which every run gets its own; all units always give them."""
 
     def suffices(draws: int) -> bool:
-        return _fair_order(frame, strata, inclusion(sizes, draws), np.random.default_rng(seed)) is not None
+        probabilities = inclusion(design.sizes, draws)
+        return _fair_order(frame, design.strata, probabilities, np.random.default_rng(seed)) is not None
 
-    return too_few + 1 + bisect_left(range(too_few + 1, len(sizes)), True, key=suffices)
+    draws = too_few + 1 + bisect_left(range(too_few + 1, len(design.sizes)), True, key=suffices)
+    # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
+    return math.ceil(_expected(design.sizes, frame.labels, draws) - 1e-9)
 
 
-def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.random.Generator) -> _Ints | None:
+def _fair_order(frame: _Frame, strata: Strata, probabilities: Floats, rng: np.random.Generator) -> Ints | None:
     """A random order of the units in which every start gives every run its responses; None if none was found."""
     # The minimum over all starts never exceeds the mean, so too small a mean rules out every order.
     if (probabilities @ frame.counts < frame.wanted - 1e-9).any():
@@ -410,18 +340,18 @@ def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.
     return None
 
 
-def _random_order(strata: _Strata, rng: np.random.Generator) -> _Ints:
+def _random_order(strata: Strata, rng: np.random.Generator) -> Ints:
     """Indices of the units: topics, or runs, in random order, strata together within each, units in random order."""
     groups = groups_of((name, (stratum, index)) for index, (name, stratum) in enumerate(strata))
     together = [sorted(groups_of(members).items()) for members in groups.values()]
-    ordered: list[_Ints] = []
+    ordered: list[Ints] = []
     for index in rng.permutation(len(together)):
         for _, units in together[index]:
             ordered.append(rng.permutation(units))
     return np.concatenate(ordered)
 
 
-def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tuple[_Strata, _Floats]:
+def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tuple[Strata, Floats]:
     """The strata by grade, and what people would say of each unit (T, 5): the columns of `by_grade`.
 
     These are nan where the judge said nothing. Of several judges the mean counts; the grades that people give a unit's
@@ -447,155 +377,3 @@ def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tup
         grade = "none" if np.isnan(mean) else str(math.floor(mean + 0.5))
         strata.append((_runs(frame.responses[unit][0])[0], f"{BY_GRADE}{grade}"))
     return strata, forecast
-
-
-def by_grade(errors: Errors, grades: Iterable[int]) -> dict[int, tuple[float, ...]]:
-    """Each grade of the judge with people's mean grade, the share that equals it, and the variances of both.
-
-    One more label is added to each grade, spread as all labels are, so that no grade is without variance by chance.
-    Without any labels, all grades are alike.
-
-    Of 3 labels where the judge says 1, people say 1 twice; the further label is 0 by half:
-
-    >>> by_grade({(0, 1): 1, (1, 1): 2, (0, 0): 1}, [1])[1]
-    (1, 0.625, 0.625, 0.234375, 0.234375)
-    """
-    people: Counter[int] = Counter()
-    for (human, _), n in errors.items():
-        people[human] += n
-    if not people:
-        return {grade: (grade, grade, 1.0, 1.0, 1.0) for grade in grades}
-    predicted: dict[int, tuple[float, ...]] = {}
-    for grade in grades:
-        shares = {human: errors.get((human, grade), 0) + n / people.total() for human, n in people.items()}
-        total = math.fsum(shares.values())
-        mean = math.fsum(human * share for human, share in shares.items()) / total
-        variance = math.fsum((human - mean) ** 2 * share for human, share in shares.items()) / total
-        same = shares.get(grade, 0.0) / total
-        predicted[grade] = (grade, mean, same, variance, same * (1 - same))
-    return predicted
-
-
-def _codes(strata: _Strata) -> _Ints:
-    return np.asarray(np.unique([stratum for _, stratum in strata], return_inverse=True)[1])
-
-
-def _spreads(variances: _Floats, strata: _Strata, labels: _Floats) -> _Floats:
-    """The spread of people's grades in the stratum of each unit (T,), by the root of its labels, as costs say.
-
-    At least LEAST_SPREAD of the greatest, because the judge may err otherwise here; the mean where it said nothing.
-    """
-    codes = _codes(strata)
-    spreads = np.sqrt(np.bincount(codes, variances) / np.bincount(codes, labels))[codes]
-    defined = spreads[~np.isnan(spreads)]
-    if not defined.any():
-        return np.ones(len(spreads))
-    spreads[np.isnan(spreads)] = defined.mean()
-    return np.asarray(np.maximum(spreads, LEAST_SPREAD * defined.max()))
-
-
-def _saved(probabilities: _Floats, strata: _Strata, labels: _Floats, forecast: _Floats) -> tuple[float, float]:
-    """The shares of labels saved for corrected means and for exact agreement, over the units that the judge graded."""
-    graded = ~np.isnan(forecast[:, 0])
-    judged, means, same, variances, unlike = forecast[graded].T
-    units = probabilities[graded], _codes(strata)[graded], labels[graded]
-    return saving(*units, means, variances, judged), saving(*units, same, unlike)
-
-
-def saving(
-    probabilities: _Floats,
-    strata: _Ints,
-    labels: _Floats,
-    means: _Floats,
-    variances: _Floats,
-    judged: _Floats | None = None,
-) -> float:
-    """The share of labels that a draw by strata saves at equal width, against units that are drawn alike.
-
-    Units (T,) have `labels` each and an expected value of these `means` and `variances`. `judged` are grades of the
-    judge that correct the mean (PPI++): only what is not a line in them is left to the strata. With
-    σ² = v̄ + var(e), where e is what the line leaves, V = Σ (1/π - 1) (v + (e - ē_h)²) / T² is the variance by
-    strata, and that of m units drawn alike is σ² (1/m - 1/T).
-    """
-    T = len(means)
-    error = means - means.mean()
-    if judged is not None and np.ptp(judged):
-        f = judged - judged.mean()
-        error = error - min(max(float(f @ error / (f @ f)), 0.0), 1.0) * f
-    center = np.bincount(strata, error)[strata] / np.bincount(strata)[strata]
-    alike = float(np.mean(variances + error**2))
-    V = float(np.mean((1 / probabilities - 1) * (variances + (error - center) ** 2))) / T
-    return 1 - float(probabilities @ labels / labels.mean()) * (V / alike + 1 / T) if alike else 0.0
-
-
-_Key = tuple[str, str]
-"""Turn and criterion."""
-_Measured = dict[_Key, dict[str, list[float]]]
-"""What was measured of each response of a turn."""
-
-
-def turn_uncertainty(
-    judgments: Sequence[Judgment | Failure], turns: Sequence[str], criteria: Sequence[str]
-) -> tuple[NDArray[np.float64], Literal["entropy", "variance", "none"]]:
-    """Each turn's share of the uncertainty (T,), equal if nothing is uncertain, and how it was measured.
-
-    The measure is the entropy of label probabilities; without any, the variance of the grades that several judges gave
-    one response. A turn gets the mean over its responses and criteria; a turn without judgments gets the others' mean.
-    Judgments are gone through again and again.
-    """
-    values = _entropies(_counted(judgments, criteria))
-    kind: Literal["entropy", "variance", "none"] = "entropy"
-    if not values:
-        values = _variances(lambda: _counted(judgments, criteria))
-        kind = "variance"
-    by_turn: dict[str, list[float]] = defaultdict(list)
-    for (turn, _), responses in values.items():
-        by_turn[turn] += (math.fsum(measured) / len(measured) for measured in responses.values())
-    means = {turn: math.fsum(shares) / len(shares) for turn, shares in by_turn.items()}
-    drawable = [means[turn] for turn in turns if turn in means]
-    if not drawable or not sum(drawable):
-        return np.full(len(turns), 1 / len(turns)), "none"
-    typical = math.fsum(drawable) / len(drawable)
-    uncertain = np.array([means.get(turn, typical) for turn in turns])
-    return uncertain / uncertain.sum(), kind
-
-
-def _counted(results: Iterable[Judgment | Failure], criteria: Collection[str]) -> Iterator[Judgment]:
-    for result in results:
-        if isinstance(result, Judgment) and result.criterion in criteria and not result.unable:
-            yield result
-
-
-def _entropies(judgments: Iterable[Judgment]) -> _Measured:
-    """The entropy of each judgment with label probabilities, as a share of the largest possible."""
-    entropies: _Measured = defaultdict(lambda: defaultdict(list))
-    ids: dict[str, str] = {}
-    for judgment in judgments:
-        if judgment.probabilities and len(judgment.probabilities) > 1:
-            shares = [share for share in judgment.probabilities.values() if share > 0]
-            entropy = -math.fsum(share * math.log(share) for share in shares) / math.log(len(judgment.probabilities))
-            response_id = ids.setdefault(judgment.response_id, judgment.response_id)
-            entropies[judgment.turn_id, judgment.criterion][response_id].append(max(0.0, entropy))
-    return entropies
-
-
-def _variances(judgments: Callable[[], Iterable[Judgment]]) -> _Measured:
-    """The variance of each response's grades by several judges or prompts, as a share of the largest possible."""
-    grades: dict[tuple[str, str, str], dict[tuple[str, str], list[int]]] = defaultdict(dict)
-    judges: dict[tuple[str, str], tuple[str, str]] = {}
-    scales: dict[str, set[int]] = defaultdict(set)
-    for judgment in judgments():
-        scales[judgment.criterion].add(judgment.grade)
-        judge = judgment.judge, judgment.variant
-        judges.setdefault(judge, judge)
-    # One judge under one prompt differs from nobody, and most files hold no other.
-    for judgment in judgments() if len(judges) > 1 else ():
-        of_response = grades[judgment.turn_id, judgment.criterion, judgment.response_id]
-        of_response.setdefault(judges[judgment.judge, judgment.variant], []).append(judgment.grade)
-    variances: _Measured = defaultdict(dict)
-    for (turn, criterion, response_id), by_judge in grades.items():
-        if len(by_judge) > 1:
-            half = (max(scales[criterion]) - min(scales[criterion])) / 2
-            means = [sum(grades_of_judge) / len(grades_of_judge) for grades_of_judge in by_judge.values()]
-            variances[turn, criterion][response_id] = [float(np.var(means)) / half**2 if half else 0.0]
-    return variances

@@ -28,7 +28,9 @@ from judge.jobs.options import OwnPrompts
 from judge.pool.lists import read_families
 from judge.records import Criterion
 from judge.results.citations import Measure, boards_of, refuse_measured
-from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
+from judge.results.corrected import change, corrected
+from judge.results.gold import gold_grades, measured_gold
+from judge.results.gold_sample import cautions, check_sample
 from judge.results.leaderboard import CORRECTED_COLUMNS, corrected_markdown
 from judge.results.pairs import agreed
 from judge.results.planning import Goal, Pilot, pilots, warnings
@@ -106,19 +108,20 @@ def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None
     seal = seal_of(plan.test, plan.seal)
     sealed, warnings = _opened(plan, judged, gold, digest, seal) if seal is not None else ((), ())
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
-    drawing = plan.out is not None and not _is_file(plan.out)
+    boards = boards_of(criteria)
+    changes: dict[str, RankingChange] = {}
+    for board in boards:
+        scores = [row for row in rows if row.criterion == board.name]
+        changes[board.name] = change(scores, higher_is_better=board.scale.polarity == "higher")
+    unmade: Sequence[str] = ()
+    if plan.out is not None and not _is_file(plan.out):
+        unmade = undrawn("pictures of the raw and the corrected means")
     outcome = CorrectionOutcome(
-        criteria=boards_of(criteria),
+        criteria=boards,
         rows=rows,
-        changes={
-            criterion.name: change(
-                [row for row in rows if row.criterion == criterion.name],
-                higher_is_better=criterion.scale.polarity == "higher",
-            )
-            for criterion in boards_of(criteria)
-        },
+        changes=changes,
         cautions=all_cautions,
-        warnings=(*judged.warnings, *(undrawn("pictures of the raw and the corrected means") if drawing else ())),
+        warnings=(*judged.warnings, *unmade),
         gold=digest,
         seal=None if seal is None else read_seal(seal).commitment,
         clustered=judged.clustered,
@@ -177,7 +180,8 @@ def _corrected(
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
     gold = one_order(gold, judged.pool, {criterion.name: criterion.scale.ends for criterion in judged.criteria})
     matched, unmatched = match(gold, judged.pool, name)
-    criteria = tuple(prompt for prompt in judged.criteria if any(criterion == prompt.name for _, criterion in matched))
+    graded = {criterion for _, criterion in matched}
+    criteria = tuple(prompt for prompt in judged.criteria if prompt.name in graded)
     if not criteria:
         names = ", ".join(criterion.name for criterion in judged.criteria)
         raise UsageError(f"{name}: no grade of a pooled response under {names}")
@@ -293,10 +297,8 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
         raise UsageError(f"{name}: no grade of a pooled response under {', '.join(sorted(names))}")
     sizes: tuple[tuple[Goal, float | None], ...] = ("half_width", plan.half_width), ("difference", plan.difference)
     wanted = {goal: size for goal, size in sizes if size is not None}
-    found = tuple(
-        pilot
-        for criterion in judged.criteria
-        for pilot in pilots(judged.pool, judged.results, criterion, matched, wanted, plan.turns)
-    )
+    outcomes: list[Pilot] = []
+    for criterion in judged.criteria:
+        outcomes += pilots(judged.pool, judged.results, criterion, matched, wanted, plan.turns)
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
-    return TopicsOutcome(found, (*judged.warnings, *left, *warnings(found)))
+    return TopicsOutcome(tuple(outcomes), (*judged.warnings, *left, *warnings(outcomes)))

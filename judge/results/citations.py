@@ -97,7 +97,9 @@ def support(sentences: Sequence[Sequence[float | None]], *, every: bool = False)
     ((0.5, 0.3333333333333333), (0.625, 0.4166666666666667))
     """
     looked_at = [worths if every else worths[:1] for worths in sentences]
-    judged = [[worth for worth in worths if worth is not None] for worths in looked_at]
+    judged: list[list[float]] = []
+    for worths in looked_at:
+        judged.append([worth for worth in worths if worth is not None])
     total = fsum(fsum(of) / len(of) for of in judged if of)
     cited = sum(map(bool, judged))
     uncited = sum(not worths for worths in looked_at)
@@ -106,7 +108,10 @@ def support(sentences: Sequence[Sequence[float | None]], *, every: bool = False)
 
 def boards_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
     """The criteria that boards of runs are made under: for one of citations its measures, else the criterion."""
-    return tuple(board for criterion in criteria for board in MEASURES[criterion.unit](criterion))
+    boards: list[Criterion] = []
+    for criterion in criteria:
+        boards.extend(MEASURES[criterion.unit](criterion))
+    return tuple(boards)
 
 
 def headlines_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
@@ -134,13 +139,13 @@ def cited_responses(pool: Pool) -> dict[str, dict[str, Sentences]]:
     for row in pool.exclusions:
         if row.reason == "uncited_sentence" and row.rank is not None:
             found[row.run_id][row.turn_id].setdefault(row.rank, {})
-    return {
-        run_id: {
-            turn_id: [[cited[place] for place in sorted(cited)] for _, cited in sorted(sentences.items())]
-            for turn_id, sentences in turns.items()
-        }
-        for run_id, turns in found.items()
-    }
+    in_order: dict[str, dict[str, Sentences]] = {}
+    for run_id, turns in found.items():
+        in_order[run_id] = {}
+        for turn_id, sentences in turns.items():
+            ranked = [cited for _, cited in sorted(sentences.items())]
+            in_order[run_id][turn_id] = [[cited[place] for place in sorted(cited)] for cited in ranked]
+    return in_order
 
 
 def key_of(run_id: str, turn_id: str, sentences: Sentences = ()) -> UnitKey:

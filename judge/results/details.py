@@ -26,7 +26,9 @@ SentenceMeasure = Callable[[UnitKey, Sequence[str], Sequence[SentenceSupport]], 
 
 
 def _precision(unit: UnitKey, labels: Sequence[str], supports: Sequence[SentenceSupport]) -> float:
-    supporting = {passage for sentence in supports for passage in sentence.passages}
+    supporting: set[str] = set()
+    for sentence in supports:
+        supporting.update(sentence.passages)
     return len(supporting) / len(set(unit.passages))
 
 

@@ -97,8 +97,9 @@ def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
         outcome: Any = said[0] if said[0] == said[1] else "flipped"
         if None in said:
             outcome = answers[said.index(None)]
-        runs = (tuple(entry.run_id for entry in item.runs if entry.rank == rank) for rank in (1, 2))
-        found.append((item.turn_id, (next(runs), next(runs)), said, outcome))
+        firsts = tuple(entry.run_id for entry in item.runs if entry.rank == 1)
+        seconds = tuple(entry.run_id for entry in item.runs if entry.rank == 2)
+        found.append((item.turn_id, (firsts, seconds), said, outcome))
     found += [(turn_id, ((one,), (other,)), (None, None), 0.5) for turn_id, one, other in equal_responses(pool)]
     return found
 
@@ -119,13 +120,14 @@ def at_fault(compared: Iterable[Duel], counts_against: Callable[[Any, str], bool
                     given.add((run_id, turn_id))
                 else:
                     lacking[run_id, turn_id].append((runs[1 - side], counts_against(outcome, turn_id)))
-    return {
-        (run_id, turn_id)
-        for (run_id, turn_id), pairs in lacking.items()
-        if (run_id, turn_id) not in given
-        and all(against for _, against in pairs)
-        and sum(all((other, turn_id) in given for other in others) for others, _ in pairs) >= FEWEST_LACKING
-    }
+    at_fault: set[tuple[str, str]] = set()
+    for (run_id, turn_id), pairs in lacking.items():
+        if (run_id, turn_id) in given or not all(against for _, against in pairs):
+            continue
+        met = sum(all((other, turn_id) in given for other in others) for others, _ in pairs)
+        if met >= FEWEST_LACKING:
+            at_fault.add((run_id, turn_id))
+    return at_fault
 
 
 def agreed(pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion) -> list[Judgment]:

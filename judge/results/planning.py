@@ -82,30 +82,34 @@ def pilots(
     """
     runs = run_turns(pool, results, criterion)
     worst = worst_grade(criterion.scale)
-    judged = _table((value, run.run_id, turn_id, None) for run in runs for turn_id, value in run.grades(worst).items())
-    found = [_pilot(criterion, "judge", judged, goals, turns)]
-    of = {response_id: rows for (response_id, name), rows in gold.items() if name == criterion.name and rows}
-    if of:
-        assessed = _table(
-            (float(row.grade), run.run_id, response.turn_id, row.assessor)
-            for run in runs
-            for response in (*(response for response, _ in run.graded), *run.failed, *run.left_out)
-            for row in of.get(response.response_id, ())
-        )
-        apart = _table(
-            (judgment.grade - sum(row.grade for row in rows) / len(rows), run.run_id, response.turn_id, None)
-            for run in runs
-            for response, judgment in run.graded
-            if (rows := of.get(response.response_id))
-        )
-        found.append(_pilot(criterion, "assessors", assessed, goals, turns))
-        of_both = generalizability.grade_variance(apart)
-        reason = of_both.reason if isinstance(of_both, Undefined) else None
-        found.append(Pilot(criterion.name, "judge - assessors", of_both, reason=reason))
-    return tuple(found)
+    judged: list[_Grade] = []
+    for run in runs:
+        judged.extend((value, run.run_id, turn_id, None) for turn_id, value in run.grades(worst).items())
+    outcomes = [_pilot(criterion, "judge", _table(judged), goals, turns)]
+    rows_of = {response_id: rows for (response_id, name), rows in gold.items() if name == criterion.name and rows}
+    if rows_of:
+        assessed: list[_Grade] = []
+        apart: list[_Grade] = []
+        for run in runs:
+            for response in (*(response for response, _ in run.graded), *run.failed, *run.left_out):
+                for row in rows_of.get(response.response_id, ()):
+                    assessed.append((float(row.grade), run.run_id, response.turn_id, row.assessor))
+            for response, judgment in run.graded:
+                if rows := rows_of.get(response.response_id):
+                    difference = judgment.grade - sum(row.grade for row in rows) / len(rows)
+                    apart.append((difference, run.run_id, response.turn_id, None))
+        outcomes.append(_pilot(criterion, "assessors", _table(assessed), goals, turns))
+        variance = generalizability.grade_variance(_table(apart))
+        reason = variance.reason if isinstance(variance, Undefined) else None
+        outcomes.append(Pilot(criterion.name, "judge - assessors", variance, reason=reason))
+    return tuple(outcomes)
 
 
-def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> generalizability.GradeTable:
+_Grade = tuple[float, str, str, str | None]
+"""A value, its run, turn and assessor; None for the assessor where it is the judge's."""
+
+
+def _table(grades: Iterable[_Grade]) -> generalizability.GradeTable:
     """Values, runs, turns and assessors as columns, turns in natural order."""
     rows = sorted(grades, key=lambda row: natural_key(row[2]))
     values = [row[0] for row in rows]
@@ -124,36 +128,36 @@ def _pilot(
     goals: Mapping[Goal, float],
     turns: int | None,
 ) -> Pilot:
-    of = generalizability.grade_variance(table)
-    without_plan = partial(Pilot, criterion.name, graders, of)
-    if isinstance(of, Undefined):
-        return without_plan(reason=of.reason)
-    if turns is not None and not of.has("turn"):
+    variance = generalizability.grade_variance(table)
+    without_plan = partial(Pilot, criterion.name, graders, variance)
+    if isinstance(variance, Undefined):
+        return without_plan(reason=variance.reason)
+    if turns is not None and not variance.has("turn"):
         return without_plan(reason="every topic has one turn, which says nothing of longer topics")
-    if of.topics < FEWEST_TOPICS_COMPARED:
+    if variance.topics < FEWEST_TOPICS_COMPARED:
         return without_plan(reason=f"fewer than {FEWEST_TOPICS_COMPARED} topics")
-    designs = [
-        generalizability.Design(of.turns_per_topic, of.spread, labels)
-        if turns is None
-        else generalizability.Design(turns, 1.0, labels)
-        for labels in (LABELS if of.has("label") else LABELS[:1])
-    ]
-    if not generalizability.difference_variance(of, designs[0]) > 0:
+    per_topic, spread = (variance.turns_per_topic, variance.spread) if turns is None else (turns, 1.0)
+    labels = LABELS if variance.has("label") else LABELS[:1]
+    designs = [generalizability.Design(per_topic, spread, n) for n in labels]
+    if not generalizability.difference_variance(variance, designs[0]) > 0:
         return without_plan(reason="the runs differ by the same on all topics")
     factors = {"half_width": generalizability.half_width_factor, "difference": generalizability.power_factor}
-    needed = generalizability.planned_topics
     without = generalizability.without_parts(table) if goals else ()
+    planned: list[PlannedDesign] = []
+    for design in designs:
+        planned.extend(_planned(variance, design, topics) for topics in TOPICS)
+    needed: list[TopicsNeeded] = []
+    for goal, size in goals.items():
+        for design in designs:
+            topics = generalizability.planned_topics(variance, without, size, factors[goal], design)
+            needed.append(TopicsNeeded(goal, size, design.labels, topics))
     return Pilot(
         criterion=criterion.name,
         graders=graders,
-        variance=of,
+        variance=variance,
         turns_per_topic=designs[0].turns,
-        designs=tuple(_planned(of, design, topics) for design in designs for topics in TOPICS),
-        needed=tuple(
-            TopicsNeeded(goal, size, design.labels, needed(of, without, size, factors[goal], design))
-            for goal, size in goals.items()
-            for design in designs
-        ),
+        designs=tuple(planned),
+        needed=tuple(needed),
     )
 
 

@@ -9,20 +9,20 @@ from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.results import results_of
-from judge.io.ids import Cluster, cluster_of, groups_of, is_own_turn, is_unreached, natural_key, nested, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.io.table import sequence
-from judge.io.words import COPIED_RUN, word_runs, words_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.results.citations import Measure, boards_of, cited_responses, key_of
+from judge.results.conversations import ConversationLengths
 from judge.results.pairs import Duel, at_fault, duels
+from judge.results.ranked import first_ranked, top_pooled, turns_of_runs
+from judge.results.reciting import reciting_runs
 from judge.results.rows import RowFlag, UnitKey, over_all
 from judge.units import UNITS
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
-FAR_SHORTER = 2 / 3
-"""A share of the turns that a topic usually has; an interactive run below it is flagged."""
 _Outcomes = Mapping[str, "TurnGrade | FailureReason"]
 
 
@@ -52,7 +52,7 @@ class RunTurns(Record, frozen=True):
     run_id: str
     turn_ids: tuple[str, ...]
     """The turns that the run had to answer, in natural order; of an interactive run also an id for each topic that it
-    never reached, and of a far shorter one for each turn that `_Conversations.lacking` names."""
+    never reached, and of a far shorter one for each turn that `ConversationLengths.lacking` names."""
     graded: tuple[tuple[UnitKey, TurnGrade], ...]
     """The responses with a grade, in natural order of turns."""
     failed: tuple[UnitKey, ...]
@@ -187,43 +187,6 @@ def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
     return tuple(flag for flag, applies in flags.items() if applies)
 
 
-_FEW = 3
-"""Words of a short run: whatever shares COPIED_RUN words with a prompt has such a run of it at every fixed step."""
-
-
-def reciting_runs(pool: Pool, criteria: Iterable[Criterion]) -> dict[str, dict[str, float]]:
-    """Criterion to the runs that recite its prompt, each with the share of its pooled responses that do.
-
-    They have COPIED_RUN words in a row of the system message or of a level's description, which stand neither in a
-    passage that the response used nor in what the user of an interactive run said. Pairs are of two runs, and are left
-    out. Source of the threat: Yang et al. 2026, arXiv 2601.13227.
-    """
-    known = {criterion.name: _prompt_runs(criterion) for criterion in criteria if UNITS[criterion.unit].orders == 1}
-    short = {few for run in chain.from_iterable(known.values()) for few in word_runs(run, _FEW)}
-    step = COPIED_RUN - _FEW + 1
-    pooled = Counter[str]()
-    found: dict[str, Counter[str]] = {name: Counter() for name in known}
-    for response in pool.responses if short else ():
-        words = words_of(response.text)
-        run_ids = {entry.run_id for entry in response.runs}
-        pooled.update(run_ids)
-        if short.isdisjoint(zip(*(words[place::step] for place in range(_FEW)), strict=False)):
-            continue
-        shown = [pool.passages[key].text for key in response.passages if key in pool.passages]
-        shown += [pool.turns[response.turn_id].utterance] if response.turn_id in pool.turns else []
-        own = {*word_runs(words)}.difference(*(word_runs(words_of(text)) for text in shown))
-        for name in (name for name, runs in known.items() if not runs.isdisjoint(own)):
-            found[name].update(run_ids)
-    return {name: {run_id: n / pooled[run_id] for run_id, n in of.items()} for name, of in found.items()}
-
-
-def _prompt_runs(criterion: Criterion) -> frozenset[tuple[str, ...]]:
-    """Every COPIED_RUN consecutive words of a prompt."""
-    levels = (*criterion.scale.levels, *criterion.sentence_levels)
-    texts = (criterion.system, *(level.description for level in levels))
-    return frozenset(chain.from_iterable(word_runs(words_of(text)) for text in texts))
-
-
 def worst_grade(scale: Scale) -> int:
     """The grade at the bad end of a scale."""
     return scale.ends[0 if scale.polarity == "higher" else 1]
@@ -279,7 +242,7 @@ def _run_turns(
         faults = at_fault(compared, lambda outcome, turn_id: _is_against(outcome, turn_id, reached))
         firsts, outcomes = _won(compared, pool)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
-    conversations = _Conversations(runs if UNITS[pool.unit].whole_response else {})
+    conversations = ConversationLengths(runs if UNITS[pool.unit].whole_response else {})
     counted = dict(runs)
     for run_id, turns in runs.items():
         if lacking := conversations.lacking(run_id):
@@ -368,24 +331,30 @@ def _measured(
         for turn_id in turn_ids:
             sentences = measure.looked_at(cited.get(run_id, {}).get(turn_id, []))
             response = firsts.setdefault(run_id, {})[turn_id] = key_of(run_id, turn_id, sentences)
-            names = [[citation.response_id for citation in each] for each in sentences]
-            found = [outcomes.get(name) for name in chain.from_iterable(names)]
-            if found and worth.keys().isdisjoint(chain.from_iterable(names)):
-                lacking = next((one for one in found if not isinstance(one, TurnGrade)), found[0])
+            names: list[list[str]] = []
+            for sentence in sentences:
+                names.append([citation.response_id for citation in sentence])
+            cited_names = [*chain.from_iterable(names)]
+            parts = [outcomes.get(name) for name in cited_names]
+            if parts and worth.keys().isdisjoint(cited_names):
+                lacking = next((part for part in parts if not isinstance(part, TurnGrade)), parts[0])
                 measured |= {} if lacking is None else {response.response_id: lacking}
                 continue
-            score, low = (measure.score([[*map(of.get, each)] for each in names]) for of in (worth, against))
-            without = frozenset(one for one in found if not isinstance(one, TurnGrade))
-            lost = not names or any(name in against and name not in worth for name in chain.from_iterable(names))
+            lost = not names or any(name in against and name not in worth for name in cited_names)
             measured[response.response_id] = TurnGrade(
-                score,
+                measure.score(_values(worth, names)),
                 None,
-                lowest=low if lost else None,
-                compared=measure.filled([[*map(charged.get, each)] for each in names]) if lost else None,
-                lacking=without,
+                lowest=measure.score(_values(against, names)) if lost else None,
+                compared=measure.filled(_values(charged, names)) if lost else None,
+                lacking=frozenset(part for part in parts if not isinstance(part, TurnGrade)),
                 answered=turn_id in cited.get(run_id, {}),
             )
     return firsts, measured
+
+
+def _values(values: Mapping[str, float], names: Sequence[Sequence[str]]) -> list[list[float | None]]:
+    """The value of each citation of each sentence; None where it has none."""
+    return [[*map(values.get, sentence)] for sentence in names]
 
 
 def _won(compared: Iterable[Duel], pool: Pool) -> tuple[dict[str, dict[str, UnitKey]], _Outcomes]:
@@ -400,12 +369,13 @@ def _won(compared: Iterable[Duel], pool: Pool) -> tuple[dict[str, dict[str, Unit
     won: dict[str, list[float]] = {}
     outcomes: dict[str, TurnGrade | FailureReason] = {}
     for turn_id, runs, _, outcome in compared:
-        for place, run_id in ((side, run_id) for side in (0, 1) for run_id in runs[side]):
-            response = firsts.setdefault(run_id, {})[turn_id] = key_of(run_id, turn_id)
-            if isinstance(outcome, float):
-                won.setdefault(response.response_id, []).append(abs(place - outcome))
-            elif outcome is not None:
-                outcomes.setdefault(response.response_id, outcome)
+        for side, run_ids in enumerate(runs):
+            for run_id in run_ids:
+                response = firsts.setdefault(run_id, {})[turn_id] = key_of(run_id, turn_id)
+                if isinstance(outcome, float):
+                    won.setdefault(response.response_id, []).append(abs(side - outcome))
+                elif outcome is not None:
+                    outcomes.setdefault(response.response_id, outcome)
     return firsts, outcomes | {name: TurnGrade(math.fsum(of) / len(of), None) for name, of in won.items()}
 
 
@@ -443,7 +413,7 @@ def _of_run(
     outcomes: _Outcomes,
     reached: Collection[str],
     share_of_turns: float | None,
-    conversations: "_Conversations",
+    conversations: "ConversationLengths",
     own_texts: Collection[str],
     brings_texts: bool,
 ) -> RunTurns:
@@ -483,61 +453,6 @@ def _of_run(
     )
 
 
-class _Conversations:
-    """How many turns interactive runs have in each topic that they reached.
-
-    A conversation is compared with others about its own topic. As many turns as two others have are usual there:
-    neither one long conversation nor many short ones, which a team may hand in, decide what is.
-    """
-
-    def __init__(self, runs: Mapping[str, Collection[str]]) -> None:
-        self._turns: dict[str, Counter[str]] = {}
-        for run_id, turn_ids in runs.items():
-            own = [turn_id for turn_id in turn_ids if is_own_turn(turn_id) and not is_unreached(turn_id)]
-            if own:
-                self._turns[run_id] = Counter(map(topic_of, own))
-        self._of_topic = groups_of((topic, n) for turns in self._turns.values() for topic, n in turns.items())
-
-    def length(self, run_id: str) -> float | None:
-        """The turns of a topic that a run reached, on average; None if the run is not interactive."""
-        turns = self._turns.get(run_id)
-        return turns.total() / len(turns) if turns else None
-
-    def _others(self, run_id: str, topic: str) -> list[int]:
-        """The turns of the other runs that reached the topic, the most first."""
-        lengths = list(self._of_topic[topic])
-        lengths.remove(self._turns[run_id][topic])
-        return sorted(lengths, reverse=True)
-
-    def is_far_shorter(self, run_id: str) -> bool:
-        """Whether a run has fewer turns than FAR_SHORTER of the usual ones, in the topics that others reached too.
-
-        Of two others the shorter conversation is usual, of one other its own.
-        """
-        own = usual = 0
-        for topic, n in self._turns.get(run_id, {}).items():
-            others = self._others(run_id, topic)
-            if others:
-                own += n
-                usual += others[min(1, len(others) - 1)]
-        return own < FAR_SHORTER * usual
-
-    def lacking(self, run_id: str) -> list[str]:
-        """Ids of the turns that a far shorter run lacks: up to the shortest other conversation that is not far shorter.
-
-        So no run leads by ending its conversations after an easy question. One other conversation alone costs it none.
-        """
-        if not self.is_far_shorter(run_id):
-            return []
-        ids = []
-        for topic, n in self._turns[run_id].items():
-            others = self._others(run_id, topic)
-            if len(others) > 1:
-                fewest = min(other for other in others if other >= FAR_SHORTER * others[1])
-                ids += [f"{topic}_{number + 1}~lacking" for number in range(n, fewest)]
-        return ids
-
-
 def _shares_of_turns(
     run_ids: Collection[str], pool: Pool, outcomes: _Outcomes, scale: Scale
 ) -> dict[str, float | None]:
@@ -546,10 +461,12 @@ def _shares_of_turns(
     in_qrels = {response.listed_under for response in pool.responses if response.response_id in graded}
     positive = {name for name, given in graded.items() if given.grade in scale.positive}
     tops = top_pooled(pool)
-    return {
-        run_id: sum(name in positive for name in tops.get(run_id, {}).values()) / len(in_qrels) if in_qrels else None
-        for run_id in run_ids
-    }
+    shares: dict[str, float | None] = {}
+    for run_id in run_ids:
+        shares[run_id] = (
+            sum(name in positive for name in tops.get(run_id, {}).values()) / len(in_qrels) if in_qrels else None
+        )
+    return shares
 
 
 def _outcomes(results: Sequence[Judgment | Failure], criterion: Criterion) -> dict[str, TurnGrade | FailureReason]:
@@ -571,56 +488,3 @@ def _outcomes(results: Sequence[Judgment | Failure], criterion: Criterion) -> di
                 unable=result.unable,
             )
     return outcomes
-
-
-def turns_of_runs(
-    pool: Pool,
-    firsts: Mapping[str, Mapping[str, object]],
-    expected: Mapping[str, Collection[str]] | None = None,
-) -> dict[str, set[str]]:
-    """Each run that was to be judged, in natural order, to the turns that it had to answer or answered."""
-    if expected is None:
-        expected = {run.run_id: run.turns or () for run in pool.runs if run.selected}
-    every = {response.turn_id for response in pool.responses}.union(*expected.values())
-    every = {turn_id for turn_id in every if not is_own_turn(turn_id)}
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
-    declined.update(run.run_id for run in pool.runs if not run.selected)
-    run_ids = {*firsts, *expected, *(row.run_id for row in pool.exclusions)} - declined
-    return {
-        run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in sorted(run_ids, key=natural_key)
-    }
-
-
-def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
-    """Run id and turn id to the pooled response that the run ranked first.
-
-    A response excluded for `no_relevant_passage` was never a candidate, so the next one may be first. If a response
-    that ranks better was excluded for another reason, the turn is unanswered.
-    """
-    best: dict[tuple[str, str], tuple[int, PooledResponse | None]] = {}
-    for response in pool.responses:
-        for entry in response.runs:
-            key = entry.run_id, response.turn_id
-            if key not in best or entry.rank < best[key][0]:
-                best[key] = entry.rank, response
-    for row in pool.exclusions:
-        if row.reason == "no_relevant_passage":
-            continue
-        key = row.run_id, row.turn_id
-        # Rank 0 is valid too: some runs count from 0. At equal rank the pooled response stays first.
-        if key in best and row.rank is not None and row.rank < best[key][0]:
-            best[key] = row.rank, None
-    return nested((run_id, turn_id, first) for (run_id, turn_id), (_, first) in best.items() if first)
-
-
-def top_pooled(pool: Pool) -> dict[str, dict[str, str]]:
-    """Run id and turn id to the id of the pooled response that stands first in the run's file of `response_runs/`.
-
-    That file lists dialogues by topic id.
-
-    Other than by `first_ranked`, that is a lower one where the response ranked first was excluded.
-    """
-    entries = ((entry, response) for response in pool.responses for entry in response.runs)
-    # The last of a turn is kept.
-    falling = sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id)), reverse=True)
-    return nested((entry.run_id, response.listed_under, response.response_id) for entry, response in falling)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
+from judge.gold import dealing, sampling, strata, uncertainty
 from judge.gold import plan as plans
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.files import jsonl_bytes
@@ -46,16 +47,16 @@ def turns_of(plan) -> set[str]:
 
 def test_probabilities_follow_the_sizes_and_never_pass_one() -> None:
     # 3 of 4: the large one is certain; 2 of the other three with 2/6, 2/6, 2/6 of the size left.
-    assert plans.inclusion(np.array([9.0, 2, 2, 2]), 3) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
+    assert sampling.inclusion(np.array([9.0, 2, 2, 2]), 3) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
     # With 8 certain, 3 is 2 · 3/5 > 1 and certain too; the others share the last draw.
-    assert plans.inclusion(np.array([8.0, 3, 1, 1]), 3) == pytest.approx([1, 1, 0.5, 0.5])
-    assert plans.inclusion(np.ones(4), 4).tolist() == [1, 1, 1, 1]
+    assert sampling.inclusion(np.array([8.0, 3, 1, 1]), 3) == pytest.approx([1, 1, 0.5, 0.5])
+    assert sampling.inclusion(np.ones(4), 4).tolist() == [1, 1, 1, 1]
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=30), st.data())
 def test_probabilities_add_up_to_the_draws_and_keep_the_order_of_sizes(sizes: list[float], data: st.DataObject) -> None:
     draws = data.draw(st.integers(1, len(sizes)))
-    found = plans.inclusion(np.array(sizes), draws)
+    found = sampling.inclusion(np.array(sizes), draws)
     assert found.sum() == pytest.approx(draws)
     assert found.min() > 0 and found.max() <= 1
     assert (np.diff(found[np.argsort(sizes)]) >= -1e-12).all()
@@ -63,28 +64,28 @@ def test_probabilities_add_up_to_the_draws_and_keep_the_order_of_sizes(sizes: li
 
 def test_a_point_belongs_to_the_interval_that_begins_at_it() -> None:
     half = np.full(4, 0.5)
-    assert plans.systematic(half, 0.0).tolist() == [True, False, True, False]
-    assert plans.systematic(half, 0.5).tolist() == [False, True, False, True]
-    assert plans.systematic(np.array([1.0, 0.25, 0.75]), 0.3).tolist() == [True, False, True]
+    assert sampling.systematic(half, 0.0).tolist() == [True, False, True, False]
+    assert sampling.systematic(half, 0.5).tolist() == [False, True, False, True]
+    assert sampling.systematic(np.array([1.0, 0.25, 0.75]), 0.3).tolist() == [True, False, True]
 
 
 @given(st.lists(st.floats(0.01, 9), min_size=2, max_size=12), st.data())
 def test_a_sample_is_of_fixed_size_for_every_start(sizes: list[float], data: st.DataObject) -> None:
     draws = data.draw(st.integers(1, len(sizes)))
     start = data.draw(st.floats(0, 1, exclude_max=True))
-    assert plans.systematic(plans.inclusion(np.array(sizes), draws), start).sum() == draws
+    assert sampling.systematic(sampling.inclusion(np.array(sizes), draws), start).sum() == draws
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=8), st.data())
 def test_the_fewest_over_all_starts_is_what_trying_starts_finds(sizes: list[int], data: st.DataObject) -> None:
-    probabilities = plans.inclusion(np.array(sizes, dtype=float), data.draw(st.integers(1, len(sizes))))
+    probabilities = sampling.inclusion(np.array(sizes, dtype=float), data.draw(st.integers(1, len(sizes))))
     pairs = st.tuples(st.integers(0, 3), st.integers(0, 3))
     answers = np.array(data.draw(st.lists(pairs, min_size=len(sizes), max_size=len(sizes))))
     # Between every two places where the sample can change, and at 0.
     places = np.unique(np.concatenate([[0.0, 1.0], (np.cumsum(probabilities) % 1.0).round(9) % 1.0]))
     starts = [0.0, *((places[:-1] + places[1:]) / 2)]
-    tried = np.min([answers[plans.systematic(probabilities, start)].sum(axis=0) for start in starts], axis=0)
-    assert plans.fewest(probabilities, answers).tolist() == tried.tolist()
+    tried = np.min([answers[sampling.systematic(probabilities, start)].sum(axis=0) for start in starts], axis=0)
+    assert sampling.fewest(probabilities, answers).tolist() == tried.tolist()
 
 
 BY_GRADE = {(0, 0): 8, (1, 0): 2, (0, 1): 5, (1, 1): 5}
@@ -206,7 +207,7 @@ def test_uncertainty_is_the_normal_entropy_of_the_labels() -> None:
     a, b, c = grid(1, 3, 1).responses
     even, sure = {"0": 0.5, "1": 0.5}, {"0": 1.0, "1": 0.0}
     judgments = [judged(a, probabilities=even), judged(b, probabilities=sure)]
-    shares, kind = plans.turn_uncertainty(judgments, [a.turn_id, b.turn_id, c.turn_id], CRITERIA)
+    shares, kind = uncertainty.turn_uncertainty(judgments, [a.turn_id, b.turn_id, c.turn_id], CRITERIA)
     # 1, 0, and for the turn without judgments their mean ½: thirds of 1.5.
     assert (shares.tolist(), kind) == (pytest.approx([2 / 3, 0, 1 / 3]), "entropy")
 
@@ -219,7 +220,7 @@ def test_uncertainty_is_the_normal_entropy_of_the_labels() -> None:
 def test_without_label_probabilities_uncertainty_is_the_variance_between_judges(of_a, of_b, expected) -> None:
     a, b = grid(1, 2, 1).responses
     judgments = [judged(of, grade, f"j{n}") for of, given in ((a, of_a), (b, of_b)) for n, grade in enumerate(given)]
-    shares, kind = plans.turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
+    shares, kind = uncertainty.turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
     assert (pytest.approx(shares.tolist()), kind) == expected
 
 
@@ -265,16 +266,16 @@ GPT = ((559, 1460, 319), (56, 1162, 434), (45, 847, 1860))
 
 def test_the_saving_of_gpt_is_what_its_published_matrix_gives() -> None:
     errors = {(human, judge): n for human, row in enumerate(GPT) for judge, n in enumerate(row)}
-    of = np.array([plans.by_grade(errors, range(3))[grade] for (_, grade), n in errors.items() for _ in range(n)])
+    of = np.array([strata.by_grade(errors, range(3))[grade] for (_, grade), n in errors.items() for _ in range(n)])
     judged, means, same, variances, unlike = of.T
     # 660, 3,469 and 2,613 citations have grades 0, 1 and 2, of which people share 559, 1,162 and 1,860: .847, .335 and
     # .712, in all .531. (660 · .847 · .153 + 3469 · .335 · .665 + 2613 · .712 · .288) / 6742 = .2068 is 17 % less than
     # .531 · .469 = .2490. Of a thousandth, a thousandth less is saved.
     about = np.full(len(of), 0.001), judged.astype(int), np.ones(len(of))
-    assert plans.saving(*about, same, unlike) == pytest.approx(0.999 * (1 - 0.2068 / 0.2490), abs=0.001)
+    assert strata.saving(*about, same, unlike) == pytest.approx(0.999 * (1 - 0.2068 / 0.2490), abs=0.001)
     # 27 % of the variance of people's grades is between the judge's, nearly all of it on a line, which λ takes.
-    assert plans.saving(*about, means, variances) == pytest.approx(0.27, abs=0.005)
-    assert plans.saving(*about, means, variances, judged) == pytest.approx(0.0024, abs=0.001)
+    assert strata.saving(*about, means, variances) == pytest.approx(0.27, abs=0.005)
+    assert strata.saving(*about, means, variances, judged) == pytest.approx(0.0024, abs=0.001)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -319,8 +320,8 @@ NAMES = [f"R{number:05}" for number in range(1, 41)]
     ],
 )
 def test_every_item_is_dealt_to_one_or_to_all(share, assessors, together, each) -> None:
-    shared = plans.shared_items(NAMES, share, 7)
-    dealt = plans.deal(NAMES, assessors, share, 7)
+    shared = dealing.shared_items(NAMES, share, 7)
+    dealt = dealing.deal(NAMES, assessors, share, 7)
     assert len(shared) == together
     assert [len(own) for own in dealt] == each
     assert all(len(set(own)) == len(own) for own in dealt)
@@ -330,13 +331,13 @@ def test_every_item_is_dealt_to_one_or_to_all(share, assessors, together, each) 
 
 
 def test_orders_are_random_and_differ_by_assessor_and_seed() -> None:
-    ann, bob = plans.deal(NAMES, ["ann", "bob"], 1.0, 7)
-    (other,) = plans.deal(NAMES, ["ann"], 0.0, 8)
+    ann, bob = dealing.deal(NAMES, ["ann", "bob"], 1.0, 7)
+    (other,) = dealing.deal(NAMES, ["ann"], 0.0, 8)
     assert len({ann, bob, other, tuple(range(40))}) == 4
-    assert plans.deal(NAMES, ["ann", "bob"], 1.0, 7) == (ann, bob)
+    assert dealing.deal(NAMES, ["ann", "bob"], 1.0, 7) == (ann, bob)
 
 
 def test_what_everybody_labels_is_spread_over_an_order() -> None:
-    shared = plans.shared_items(NAMES, 0.2, 7)
-    places = [place for place, item in enumerate(plans.deal(NAMES, ["ann", "bob"], 0.2, 7)[0]) if item in shared]
+    shared = dealing.shared_items(NAMES, 0.2, 7)
+    places = [place for place, item in enumerate(dealing.deal(NAMES, ["ann", "bob"], 0.2, 7)[0]) if item in shared]
     assert places[0] < 8 and places[-1] >= 16

@@ -17,7 +17,7 @@ from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_tea
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.run_choice import RUN_RULES, RunRule, RunScore, choose_runs
 from judge.pool.selection import PassageRelevance, Selection, candidates, draw_turns, read_draw
-from judge.results.turns import first_ranked
+from judge.results.ranked import first_ranked
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn
 from tests import calibration_world as world

@@ -13,7 +13,8 @@ from judge.io.ids import Cluster
 from judge.io.table import records_tsv
 from judge.pool.records import Pool
 from judge.results import tables
-from judge.results.corrected import corrected, gold_grades
+from judge.results.corrected import corrected
+from judge.results.gold import gold_grades
 from judge.results.leaderboard import COLUMNS, CORRECTED_COLUMNS, corrected_markdown, leaderboard, leaderboard_markdown
 from judge.results.tables import result_tables, told_apart
 from judge.results.turns import run_turns

@@ -12,7 +12,9 @@ from judge.gold.rows import GoldRow
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate
-from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
+from judge.results.corrected import change, corrected
+from judge.results.gold import gold_grades
+from judge.results.gold_sample import cautions, check_sample
 from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, corrected_markdown, missing_grades
 from judge.results.rows import RankingChange, Score, corrected_flag_meanings, flag_lines, flag_meanings
 from judge.results.turns import run_turns

@@ -17,8 +17,8 @@ from judge.pool.records import Pool, PooledResponse, PooledTurn
 from judge.records import Criterion, Estimate, Level, Passage
 from judge.results.leaderboard import COLUMNS, board, coverage, leaderboard, leaderboard_markdown, share_positive
 from judge.results.qrels import qrels_text
+from judge.results.reciting import reciting_runs
 from judge.results.rows import Score
-from judge.results.turns import reciting_runs
 from judge.runs.records import Exclusion
 from judge.stats.separation import Place
 from tests import calibration_world as world

@@ -22,7 +22,8 @@ from judge.jobs.run import Outcome
 from judge.pool.bank import read_pool_folder
 from judge.pool.pairs import design, equal_responses, one_each
 from judge.results.citations import boards_of
-from judge.results.corrected import GoldGrade, corrected, measured_gold
+from judge.results.corrected import corrected
+from judge.results.gold import GoldGrade, measured_gold
 from judge.results.pairs import Duel, agreed, at_fault, win_rate
 from judge.results.rows import Score
 from judge.results.turns import run_turns

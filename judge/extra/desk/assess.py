@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,7 +25,8 @@ from judge.errors import InputError, UsageError, refuse
 from judge.extra.desk.app import listen, serve_desk
 from judge.extra.desk.store import DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
-from judge.gold.plan import DOUBLE, PlanRow, deal, plan_row, read_plan, shared_items
+from judge.gold.dealing import DOUBLE, deal, shared_items
+from judge.gold.plan import PlanRow, plan_row, read_plan
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
@@ -164,7 +166,7 @@ def _drawn(path: Path) -> tuple[PlanRow, ...]:
 
 
 def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None) -> dict[str, Criterion]:
-    planned = sorted({name for row in drawn or () for name in row.criteria})
+    planned = sorted(set(chain.from_iterable(row.criteria for row in drawn or ())))
     default = [name for name in planned if name in criterion_names()] if drawn is not None else DEFAULT_CRITERIA
     chosen = choose_prompts((), plan.prompts, default)
     for name, (first, *others) in chosen.items():

@@ -19,8 +19,9 @@ from judge.io.text import count
 from judge.pool.records import Pool
 from judge.records import Record, Scale
 from judge.results.citations import refuse_measured
+from judge.results.ranked import top_pooled
 from judge.results.rows import Score
-from judge.results.turns import top_pooled, worst_grade
+from judge.results.turns import worst_grade
 
 ResponseMeasure = Literal["mean", "positive"]
 """mean: the mean grade. positive: the share of turns with a positive grade."""
@@ -77,7 +78,10 @@ class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
     def _levels(self) -> set[int]:
         if self.scale is not None:
             return {level.grade for level in self.scale.levels}
-        return {grade for graded in self.grades.values() for grade in graded.values()}
+        levels: set[int] = set()
+        for graded in self.grades.values():
+            levels.update(graded.values())
+        return levels
 
     def reading(self, measure: ResponseMeasure, cluster: Cluster, over: Over = "qrels") -> breakdown.Reading:
         """How the values of a measure are read; a mean can be 0 where no grade is, because unanswered turns count."""
@@ -115,7 +119,10 @@ def runs_of_pool(pool: Pool) -> ResponseRuns:
     refuse_measured(pool)
     tops = top_pooled(pool)
     run_ids = {run.run_id for run in pool.runs if run.selected} | tops.keys()
-    return {run_id: {column(turn_id): top for turn_id, top in tops.get(run_id, {}).items()} for run_id in run_ids}
+    runs: dict[str, dict[str, str]] = {}
+    for run_id in run_ids:
+        runs[run_id] = {column(turn_id): top for turn_id, top in tops.get(run_id, {}).items()}
+    return runs
 
 
 def scored_runs(runs: ResponseRuns, qrels: ResponseQrels, cluster: Cluster = "topic") -> tuple[ScoredRun, ...]:
@@ -308,20 +315,26 @@ def turn_lines(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, brea
 
     The state is `graded`, `unjudged` (a response without a grade) or `unanswered`.
     """
-    lines = (
-        (
-            *(of.qrels.name, run.run_id, turn_id, topic_of(turn_id), facts[turn_id].depth, facts[turn_id].ptkb),
-            run.first.get(turn_id),
-            "graded" if turn_id in run.grades else "unjudged" if turn_id in run.first else "unanswered",
-            grade := run.grades.get(turn_id),
-            None if grade is None or of.qrels.positive is None else grade in of.qrels.positive,
-        )
-        for of in evaluated
-        for run in of.runs
-        for turn_id in facts
-        if turn_id in of.qrels.grades
-    )
-    return tsv_lines(TURN_COLUMNS, lines)
+
+    def lines() -> Iterator[tuple[Cell, ...]]:
+        for criterion in evaluated:
+            qrels = criterion.qrels
+            for run in criterion.runs:
+                for turn_id, fact in facts.items():
+                    if turn_id not in qrels.grades:
+                        continue
+                    grade = run.grades.get(turn_id)
+                    positive = None if grade is None or qrels.positive is None else grade in qrels.positive
+                    if grade is not None:
+                        state = "graded"
+                    elif turn_id in run.first:
+                        state = "unjudged"
+                    else:
+                        state = "unanswered"
+                    about = (qrels.name, run.run_id, turn_id, topic_of(turn_id), fact.depth, fact.ptkb)
+                    yield (*about, run.first.get(turn_id), state, grade, positive)
+
+    return tsv_lines(TURN_COLUMNS, lines())
 
 
 def response_pictures(

@@ -28,7 +28,7 @@ from judge.io.ids import topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
-from judge.results.turns import first_ranked
+from judge.results.ranked import first_ranked
 
 MATCHES, LABEL_FAILURES = "matches.jsonl", "failures.jsonl"
 """The files of a folder that `judge nuggets match` wrote."""

@@ -19,8 +19,9 @@ from judge.io.text import count
 from judge.io.words import words_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Record
+from judge.results.ranked import first_ranked, turns_of_runs
 from judge.results.rows import Score, mean_over, over_all, ranked
-from judge.results.turns import HARNESS, first_ranked, turns_of_runs
+from judge.results.turns import HARNESS
 
 SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
 """What a nugget counts in a recall that is not strict."""
@@ -152,16 +153,19 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
     """
     firsts = first_ranked(pool)
     scopes = bank.by_scope()
-    scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
-    told = {key[1] for key, failure in known.failures.items() if failure.reason not in HARNESS}
-    reached = {scope_of[each] for each in {key[1] for key in known.labels} | told if each in scope_of}
+    answered = {nugget_id for _, nugget_id in known.labels}
+    answered |= {nugget_id for (_, nugget_id), failure in known.failures.items() if failure.reason not in HARNESS}
+    reached: set[str] = set()
+    for scope, nuggets in scopes.items():
+        if any(nugget.nugget_id in answered for nugget in nuggets):
+            reached.add(scope)
     units: list[RunUnit] = []
     for run_id, turns in turns_of_runs(pool, firsts).items():
-        answered = firsts.get(run_id, {})
+        first = firsts.get(run_id, {})
         for scope in sorted({*turns, *map(topic_of, turns)} & scopes.keys(), key=natural_key):
-            there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
-            unit = _run_unit(run_id, scope, there, scopes[scope], known, scope in reached)
-            units.append(msgspec.structs.replace(unit, recited=_recited(there, scopes[scope], pool)))
+            responses = [first[turn] for turn in sorted(first, key=natural_key) if scope in (turn, topic_of(turn))]
+            unit = _run_unit(run_id, scope, responses, scopes[scope], known, scope in reached)
+            units.append(msgspec.structs.replace(unit, recited=_recited(responses, scopes[scope], pool)))
     return tuple(units)
 
 
@@ -243,11 +247,10 @@ def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple
     Turns that are left out count as the run's others do on average, as on the leaderboard.
     """
     by_run = groups_of((unit.run_id, unit) for unit in units)
-    return tuple(
-        row
-        for name in MEASURES
-        for row in ranked([_score(run_id, name, of_run, cluster) for run_id, of_run in by_run.items()])
-    )
+    rows: list[Score] = []
+    for name in MEASURES:
+        rows.extend(ranked([_score(run_id, name, of_run, cluster) for run_id, of_run in by_run.items()]))
+    return tuple(rows)
 
 
 def value_of(unit: RunUnit, measure: NuggetMeasure) -> float | None:
@@ -274,6 +277,9 @@ def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -
     measure = MEASURES[name]
     values = [(unit, value) for unit in units if (value := value_of(unit, measure)) is not None]
     status = Counter(unit.status for unit, _ in values)
+    reasons = Counter[str]()
+    for unit, _ in values:
+        reasons.update(unit.reasons.values())
     matched = [(unit.topic_id, value) for unit, value in values if unit.status == "matched"]
     asked = [value for unit, value in values if unit.status in ("matched", "incomplete")]
     bound = None
@@ -291,7 +297,7 @@ def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -
         mean=mean_over(matched, cluster, bounds_of(units, measure), "turns" if values else "nuggets that count"),
         bound=bound,
         counts={"units": len(values), **{name: status[name] for name in get_args(UnitStatus)}},
-        reasons=dict(sorted(Counter(reason for unit, _ in values for reason in unit.reasons.values()).items())),
+        reasons=dict(sorted(reasons.items())),
     )
 
 
@@ -314,9 +320,9 @@ def score_grid(rows: Iterable[Score], main: str, more: Iterable[str] = ()) -> Ta
 def measures_grid(rows: Sequence[Score]) -> Table[Any]:
     """The mean of every run under every measure, in natural order of runs."""
     by_run = nested((row.run_id, row.criterion, row.mean) for row in rows)
-    lines: list[tuple[Cell, ...]] = [
-        (run_id, *(by_run[run_id][name] for name in MEASURES)) for run_id in sorted(by_run, key=natural_key)
-    ]
+    lines: list[tuple[Cell, ...]] = []
+    for run_id in sorted(by_run, key=natural_key):
+        lines.append((run_id, *(by_run[run_id][name] for name in MEASURES)))
     notes = tuple(f"{name}: {measure.about}." for name, measure in MEASURES.items())
     return Table(lines, ("run", *MEASURES), "Measures", notes, places=3)
 

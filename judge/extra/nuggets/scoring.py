@@ -43,11 +43,11 @@ from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import Beside, pool_file, read_pool_folder
-from judge.pool.records import Pool
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Record
 from judge.results.citations import cited_responses
+from judge.results.ranked import first_ranked, turns_of_runs
 from judge.results.rows import Score, estimate_of, mean_over
-from judge.results.turns import first_ranked, turns_of_runs
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.raters import codes_of, compare_raters
@@ -96,18 +96,17 @@ def match_agreement(people: PairLabels, judge: PairLabels, topics: Mapping[PairK
 
 def agreement_grids(agreement: MatchAgreement) -> tuple[Table[Any], ...]:
     """The statistics, and the labels of people against those of the judge."""
-    rows: list[tuple[Cell, ...]] = [
-        (of, *(values[name] for name in STATISTICS_OF_MATCHES))
-        for of, values in (("supports or not", agreement.supported), ("all labels", agreement.labels))
-        if values
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for of, values in (("supports or not", agreement.supported), ("all labels", agreement.labels)):
+        if values:
+            rows.append((of, *(values[name] for name in STATISTICS_OF_MATCHES)))
     notes = (
         f"{agreement.pairs} pairs of response and nugget that both matched; {agreement.only_people} more that people "
         "matched and the judge did not. The interval is over topics.",
     )
-    lines: list[tuple[Cell, ...]] = [
-        (first, *(agreement.counts.get((first, second), 0) for second in MATCH_LABELS)) for first in MATCH_LABELS
-    ]
+    lines: list[tuple[Cell, ...]] = []
+    for first in MATCH_LABELS:
+        lines.append((first, *(agreement.counts.get((first, second), 0) for second in MATCH_LABELS)))
     return (
         Table(rows, ("of", *STATISTICS_OF_MATCHES), "Agreement", notes, places=3),
         Table(lines, ("people", *MATCH_LABELS), "Labels", ("Rows: people. Columns: the judge.",)),
@@ -184,14 +183,21 @@ def _twins(
     """What the judge matched of each run, in natural order of the runs."""
     whole = [unit for unit in people if unit.responses and gold.labels.keys() >= _pairs(unit)]
     by_people = {(unit.run_id, unit.scope): value_of(unit, MEASURES[measure]) for unit in whole}
-    by_run: dict[str, list[_Twin]] = {run: [] for run in sorted({unit.run_id for unit in judged}, key=natural_key)}
+    by_run: dict[str, list[_Twin]] = {}
+    for run in sorted({unit.run_id for unit in judged}, key=natural_key):
+        by_run[run] = []
     for unit in judged:
         value = value_of(unit, MEASURES[measure])
         truth = by_people.get((unit.run_id, unit.scope))
         if unit.status == "matched" and value is not None:
-            drawn = None if truth is None else _probability(unit, gold, inclusion)
-            known = math.nan if truth is None else truth, math.nan if drawn is None else drawn
-            by_run[unit.run_id].append(_Twin(unit, value, *known))
+            probability = None if truth is None else _probability(unit, gold, inclusion)
+            twin = _Twin(
+                unit=unit,
+                judged=value,
+                people=math.nan if truth is None else truth,
+                inclusion=math.nan if probability is None else probability,
+            )
+            by_run[unit.run_id].append(twin)
     return by_run
 
 
@@ -216,7 +222,10 @@ def _corrected_score(
 
 
 def _pairs(unit: RunUnit) -> set[PairKey]:
-    return {(response_id, nugget.nugget_id) for response_id in unit.responses for nugget in unit.nuggets}
+    pairs: set[tuple[str, str]] = set()
+    for response_id in unit.responses:
+        pairs.update((response_id, nugget.nugget_id) for nugget in unit.nuggets)
+    return pairs
 
 
 def _probability(unit: RunUnit, gold: PairLabels, inclusion: float | None) -> float | None:
@@ -311,7 +320,9 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if any(nugget.aspect for nugget in bank.nuggets):
         lines["aspects"] = aspects_grid(units, plan.main, plan.cluster)
     if plan.out is not None:
-        written = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
+        written: dict[str, bytes] = {}
+        for stem, grid in grids.items():
+            written.update(grid.files(stem))
         written |= {f"{stem}.tsv": grid.files(stem)[f"{stem}.tsv"] for stem, grid in lines.items()}
         replace_folder(plan.out, written, "scores.sha256", inputs=files)
     return NuggetScores(
@@ -353,14 +364,23 @@ def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[t
     reports = defaultdict[str, list[tuple[RunUnit, argue.ReportShares]]](list)
     for unit in units:
         if unit.run_id in cited and unit.status != "left_out":
-            turns = (of for turn, of in cited[unit.run_id].items() if unit.scope in (turn, topic_of(turn)))
-            sentences = [
-                {ids.get(key, key): borne.get(item.response_id) for item in items for key in item.passages}
-                for of in turns
-                for items in of
-            ]
+            sentences: list[dict[str, bool | None]] = []
+            for turn, cited_items in cited[unit.run_id].items():
+                if unit.scope in (turn, topic_of(turn)):
+                    sentences.extend(_support(items, ids, borne) for items in cited_items)
             reports[unit.run_id].append((unit, argue.report_shares(sentences, unit)))
     return dict(reports)
+
+
+def _support(
+    items: Sequence[PooledResponse], passage_ids: Mapping[str, str], borne: Mapping[str, bool]
+) -> dict[str, bool | None]:
+    """Whether each passage that a sentence cites bears it; None where nobody judged it."""
+    support: dict[str, bool | None] = {}
+    for item in items:
+        for key in item.passages:
+            support[passage_ids.get(key, key)] = borne.get(item.response_id)
+    return support
 
 
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:

@@ -7,11 +7,13 @@ read once. `kinds` makes the files.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from judge.ask.prompt import NO_ANSWER, guidance
 from judge.errors import InputError, UsageError, refuse
-from judge.gold.plan import DOUBLE, PlanRow, deal
+from judge.gold.dealing import DOUBLE, deal
+from judge.gold.plan import PlanRow
 from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
@@ -134,10 +136,10 @@ def shares(
     dealt = deal(
         [f"{item.turn_id}/{item.response_id}" for item in items], names, DOUBLE if double is None else double, seed
     )
-    return {
-        name: _ordered((items[place] for place in places), f"{seed}/{name}")
-        for name, places in zip(names, dealt, strict=True)
-    }
+    items_of: dict[str, tuple[SheetItem, ...]] = {}
+    for name, places in zip(names, dealt, strict=True):
+        items_of[name] = _ordered((items[place] for place in places), f"{seed}/{name}")
+    return items_of
 
 
 def _readable(text: str) -> str:
@@ -164,11 +166,12 @@ def _check_plan(planned: Iterable[tuple[str, str]], pooled: Collection[tuple[str
 
 def _check_ids(items: Iterable[tuple[str, str]]) -> None:
     """Ids go out and come back in tables, so none may be what a spreadsheet runs."""
-    problems = [
-        file_problem("wrong_id", "pool", f"{shown(name)}: a spreadsheet would run this id as a formula")
-        for name in dict.fromkeys(name for item in items for name in item)
-        if disarmed(name) != name
-    ]
+    problems: list[Problem] = []
+    for name in dict.fromkeys(chain.from_iterable(items)):
+        if disarmed(name) != name:
+            problems.append(
+                file_problem("wrong_id", "pool", f"{shown(name)}: a spreadsheet would run this id as a formula")
+            )
     refuse(problems, f"no sheet can hold these ids: {count(len(problems), 'problem')}")
 
 

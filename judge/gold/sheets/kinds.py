@@ -92,11 +92,10 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
 
     An InputError if an id cannot stand in a page, or a page is too long; each is listed.
     """
-    problems = [
-        file_problem("wrong_id", "pool", f"{shown(name)}: MTurk's page cannot hold this id")
-        for name in chain.from_iterable((item.turn_id, item.response_id) for item in items)
-        if not _ID.fullmatch(name)
-    ]
+    problems = []
+    for name in chain.from_iterable((item.turn_id, item.response_id) for item in items):
+        if not _ID.fullmatch(name):
+            problems.append(file_problem("wrong_id", "pool", f"{shown(name)}: MTurk's page cannot hold this id"))
     rows: list[list[str]] = []
     for start in range(0, len(items), per_task):
         page = items[start : start + per_task]
@@ -227,14 +226,15 @@ def form_page(sheet: GoldSheet, assessor: str, items: Sequence[SheetItem]) -> by
 
 def worker_form(sheet: GoldSheet, per_task: int) -> str:
     """The form of a batch, with a numbered part for each response of a task and MTurk's placeholders for the texts."""
-    rubrics = [
-        {
-            "criterion": rubric["criterion"],
-            "guidance": tuple(map(markup, rubric["guidance"])),
-            "choices": tuple((value, markup(meaning)) for value, meaning in rubric["choices"]),
-        }
-        for rubric in map(_shown, sheet.rubrics)
-    ]
+    rubrics: list[dict[str, Any]] = []
+    for rubric in map(_shown, sheet.rubrics):
+        rubrics.append(
+            {
+                "criterion": rubric["criterion"],
+                "guidance": tuple(map(markup, rubric["guidance"])),
+                "choices": tuple((value, markup(meaning)) for value, meaning in rubric["choices"]),
+            }
+        )
     return render_page(
         _PAGES,
         "mturk.html",
