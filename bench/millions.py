@@ -154,7 +154,9 @@ def fill(plan: Plan) -> None:
             for number, task in enumerate(prepared.asked):
                 request = questions.request(task, questions.endpoint.forms(task.criterion)[0])
                 completion = Completion(reply(task, number), "stop", "bench", prompt_tokens=1500, completion_tokens=20)
-                yield new_row(questions.digest(request), model.name, model.parameters(request), request, completion)
+                yield new_row(
+                    questions.answers.digest(request), model.name, model.parameters(request), request, completion
+                )
 
         for batch in batched(rows()):
             journal.record(batch)

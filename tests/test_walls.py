@@ -27,7 +27,7 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {*("ask.loop", "ask.calls", "ask.line", "ask.together", "judges", "extra")}
+ASYNC = {*("ask.loop", "ask.calls", "ask.running", "ask.attempts", "ask.line", "ask.together", "judges", "extra")}
 """Where asyncio may be: calls of the loop are made in `ask.calls`, wait there for money, and in `ask.line` for their
 turn; in `ask.together` questions of one call wait for each other; the journal's writer wakes the loop that waits for
 it; the workers of a Ray cluster make calls, and the driver waits for them."""
@@ -144,9 +144,9 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
 
 
 OPENERS = {"open_model", "Journal", "assess", "forecast"}
-OPENS = {"ask.asking", "ask.opening", "jobs.doctor", "extra.scale.ray", "extra.scale.batches"}
-"""The one way to ask; workers of a cluster, each with a model of its own; the doctor, which tries judges
-outside any journal; and completions, which other engines bring."""
+OPENS = {"ask.asking", "ask.forecast", "ask.opening", "jobs.doctor", "extra.scale.ray", "extra.scale.batches"}
+"""The one way to ask, and what it would send; workers of a cluster, each with a model of its own; the doctor, which
+tries judges outside any journal; and completions, which other engines bring."""
 
 
 def test_nothing_else_opens_a_model_or_a_journal() -> None:

@@ -4,86 +4,30 @@ Nothing else opens a journal to ask, calls the loop, keeps a budget over several
 """
 
 import contextlib
-import itertools
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import msgspec
 
-from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_of, sent_together
+from judge.ask.account import Account, JudgeAccount, Settings, price_of
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, refused_notes
-from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, in_order
+from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task
 from judge.ask.results import StoredResults, stored
 from judge.ask.returned import by_criterion, form_notes, mask_notes, model_notes
-from judge.ask.together import split
 from judge.errors import Interrupted, OperationalError
 from judge.io.folder import make_folder
 from judge.io.text import count
-from judge.judges.journal import Journal, JournalView
+from judge.judges.journal import Journal
 from judge.judges.model import Model, ModelOptions
-from judge.judges.prices import Spending
-from judge.judges.records import Request
 from judge.pool.records import Pool
-from judge.records import Record
 from judge.runs.records import Turn
 
 CallEngine = Callable[[Model, int, Callable[[str], None]], Model]
 """Gives the same model with calls that are made elsewhere, so many at once; the function is told what they wait for."""
-
-
-class ModelForecast(Record, frozen=True, kw_only=True):
-    """What would be sent to one model.
-
-    The calls are `judgments` less the three counts after it; they are fewer where one call has several questions.
-    """
-
-    model: str
-    judgments: int
-    recalled: int
-    """Judgments that the journal answers already."""
-    without_evidence: int
-    """Judgments that the model is not asked for, because a passage that the criterion needs has no text."""
-    shared: int
-    """Judgments that the call for another judgment answers too, because the requests are equal."""
-    expected: Spending
-    """Of the calls to be made, a recheck included, if each reply has as many tokens as estimated and no prompt is in a
-    cache. Second questions, after what is unreadable or cut off, come on top."""
-    bytes_per_token: float
-    """Of a prompt in UTF-8, in the estimate."""
-    tokens_per_reply: float
-    """In the estimate."""
-    counted_calls: int
-    """Calls of the journal that the two numbers before were counted in; 0 where they are our own guess."""
-    price: dict[str, float] | None
-    """US dollars per million tokens; None if the price is not known."""
-    most: float | None
-    """US dollars if each reply is as long as it may be; None without a price."""
-
-
-class JobForecast(Record, frozen=True):
-    """What carrying out the plan of a job would send."""
-
-    counts: dict[str, int]
-    """How many of each thing that the job is about."""
-    models: tuple[ModelForecast, ...]
-    """What each model would be asked."""
-    notes: tuple[str, ...] = ()
-    """What is left out, a sentence each."""
-
-    @property
-    def expected(self) -> Spending:
-        """Of the calls to all models."""
-        return sum((row.expected for row in self.models), Spending())
-
-    @property
-    def most(self) -> float | None:
-        """US dollars if each reply is as long as it may be; None if a price is not known."""
-        amounts = [row.most for row in self.models if row.most is not None]
-        return sum(amounts) if len(amounts) == len(self.models) else None
 
 
 class Judge:
@@ -145,8 +89,7 @@ class JournalPlace(NamedTuple):
 class Asking:
     """Asks judges for one job, with one journal, under one budget, into one account.
 
-    `engine` says where the calls are made; None for this process. `dry`: only forecast, so that the journals are read
-    and nothing is sent or written.
+    `engine` says where the calls are made; None for this process.
     """
 
     def __init__(
@@ -156,8 +99,6 @@ class Asking:
         turns: Mapping[str, Turn] | None,
         progress: JobProgress | None = None,
         engine: CallEngine | None = None,
-        *,
-        dry: bool = False,
     ) -> None:
         self.place = place
         self.pool = pool
@@ -169,18 +110,14 @@ class Asking:
         """In words, what a model was to judge that could not be fetched."""
         self._account = Account()
         self._engine = engine
-        self._dry = dry
         self._prepared: list[Model] = []
         self._journal: Journal | None = None
-        self._view: JournalView | None = None
         self._opened = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opened:
             out = self.place.out
-            if self._dry:
-                self._view = opened.enter_context(JournalView(self.place.journals))
-            elif out is None:
+            if out is None:
                 self._journal = opened.enter_context(Journal(None))
             else:
                 make_folder(out)
@@ -197,7 +134,7 @@ class Asking:
     def journal(self) -> Journal:
         """The journal, while it is open."""
         if self._journal is None:
-            raise RuntimeError("the journal of an asking is open only inside its block, and not in a dry run")
+            raise RuntimeError("the journal of an asking is open only inside its block")
         return self._journal
 
     @property
@@ -268,7 +205,8 @@ class Asking:
             raise
         except OperationalError as error:
             why = str(error)
-            settled = list(self.questions(model).settled(wanted))
+            questions = Questions(model, self.journal, self.pool, self.turns)
+            settled = list(questions.settled(wanted))
             if missing := settled.count(None):
                 criteria = " and ".join(dict.fromkeys(task.criterion.name for task in wanted))
                 lacking = f"{criteria}: {missing} of {count(len(wanted), 'judgment')} cannot be made"
@@ -278,18 +216,6 @@ class Asking:
             return stored(lost, self.place.out)
         return self.ask_model(model, wanted, settings, self.progress.of(model.name))
 
-    def forecast(self, judge: Judge, wanted: Sequence[Task]) -> tuple[ModelForecast, ...]:
-        """What `ask` would send to each model beyond what the journal holds; nothing is sent."""
-        longest = judge.options.max_tokens
-        return tuple(
-            forecast(self.questions(model), judge.of(model, wanted), judge.settings, longest) for model in judge.models
-        )
-
-    def questions(self, model: Model) -> Questions:
-        """What a model is asked, and what the journal holds of the answers."""
-        journal = self.journal if self._view is None else self._view
-        return Questions(model, journal, self.pool, self.turns)
-
     def notes(self, models: Iterable[Model], replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """As `model_notes`, and a sentence for each judge whose replies lost a secret."""
         return *self.model_notes(models, replies), *mask_notes(replies)
@@ -297,12 +223,7 @@ class Asking:
     def model_notes(self, models: Iterable[Model], replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """A sentence for each judge that cannot be fetched, is another model, or was asked in an unusual way."""
         names = [model.name for model in models]
-        return (
-            *self.not_judged,
-            *model_notes(replies),
-            *refused_notes(names, self.journal),
-            *form_notes(replies),
-        )
+        return (*self.not_judged, *model_notes(replies), *refused_notes(names, self.journal), *form_notes(replies))
 
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """What the models of a judge say of their replies."""
@@ -320,54 +241,3 @@ def take_over(journal: Path, out: Path) -> None:
     make_folder(out)
     with Journal(out / JOURNAL) as own:
         own.adopt(journal)
-
-
-def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, longest: int) -> ModelForecast:
-    """What the loop would do with tasks; nothing is sent. `longest`: tokens of the longest reply."""
-    recalled = without_evidence = shared = 0
-    model = questions.model
-    together = model.asks_together > 1
-    sums = CallSums(questions.rates())
-    digests: set[str] = set()
-    open_numbers: list[int] = []
-    for number, task in enumerate(wanted):
-        if questions.gap(task) is not None:
-            without_evidence += 1
-        elif questions.recall(task) is not None:
-            recalled += 1
-        else:
-            digest, request = questions.first(task)
-            if digest in digests:
-                shared += 1
-            else:
-                digests.add(digest)
-                if together:
-                    open_numbers.append(number)
-                else:
-                    sums.add([request], model.sent(request))
-    for requests in _calls_together(questions, wanted, open_numbers):
-        sums.add(requests, sent_together(model, requests))
-    price = price_of(model, settings.known_prices)
-    most = max(sums.reply_tokens, sums.calls * longest if sums.told is None else sums.told)
-    return ModelForecast(
-        model=model.name,
-        judgments=len(wanted),
-        recalled=recalled,
-        without_evidence=without_evidence,
-        shared=shared,
-        expected=sums.spending(price),
-        bytes_per_token=round(sums.rates.bytes_per_token, 3),
-        tokens_per_reply=round(sums.rates.reply if sums.told is None else sums.told / sums.calls, 1),
-        counted_calls=sums.rates.calls,
-        price=None if price is None else price.per_million(),
-        most=None if price is None else price.cost(sums.prompt_tokens, 0, most),
-    )
-
-
-def _calls_together(questions: Questions, wanted: Sequence[Task], numbers: Sequence[int]) -> Iterator[list[Request]]:
-    """The requests of each call that a judge is asked several questions in."""
-    ordered = in_order(wanted, numbers, together=True)
-    for _, about in itertools.groupby(ordered, lambda number: wanted[number].response.response_id):
-        requests = [questions.first(wanted[number])[1] for number in about]
-        for places in split(questions.model, requests):
-            yield [requests[place] for place in places]

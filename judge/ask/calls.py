@@ -4,39 +4,28 @@ A call waits for money and for its turn, is made again while its failures may pa
 """
 
 import asyncio
-import functools
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-import msgspec
-import tenacity
-
-from judge.ask.account import TYPICAL_REPLY, Budget, Settings, estimated_call, sent_together
+from judge.ask.account import Budget, Settings, sent_together
+from judge.ask.attempts import Attempts
 from judge.ask.line import Clock, WaitingLine
 from judge.ask.prompt_cut import REMEDY
 from judge.ask.questions import Questions
+from judge.ask.silence import Silence
 from judge.ask.together import Replies, Together
 from judge.errors import (
     AuthenticationError,
     CallError,
     Interrupted,
-    OperationalError,
     PromptCutError,
-    RateLimitError,
     TransientError,
 )
 from judge.judges.journal import Journal
-from judge.judges.model import FREE, Model
+from judge.judges.model import FREE
 from judge.judges.records import PROMPT_CUT, Completion, Request, storable
 
 Writing = asyncio.Future[None] | None
 """What writes a reply to the disk; None where there is nothing to write."""
-_BACKOFF = tenacity.wait_random_exponential(max=60.0)
-"""Seconds between two attempts of a call where the provider names no time."""
-_FEWEST = 3
-"""Least calls given up in a row after which a judge is believed to be dead that has answered nothing."""
-_UNREADABLE = 20
-"""The same where it has answered others: some texts may be such that no judge can read them."""
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
 
@@ -44,8 +33,7 @@ _FREE_UNWRITTEN = 64
 class Calls:
     """The calls of one loop to one judge; all of them share one pace and one budget.
 
-    A judge that does not answer ends them, by the calls that were given up in a row. `tell` is called when all calls
-    are held back.
+    A judge that does not answer ends them. `tell` is called when all calls are held back.
     """
 
     def __init__(
@@ -53,33 +41,18 @@ class Calls:
     ) -> None:
         self._model = questions.model
         self._journal = journal
-        self._settings = settings
         self._account = questions.account
-        self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
-        self._reading = questions.reading()
-        self.line = WaitingLine(self._model, settings, self.check, tell, clock)
+        self._reading = questions.sample.reading()
+        self.line = WaitingLine(model=self._model, settings=settings, check=self.check, tell=tell, clock=clock)
+        self._attempts = Attempts(self._model, self.line, clock, settings.attempts)
+        self.silence = Silence(self._model.name, settings)
         self.stopped: BaseException | None = None
         """Why no further call begins; None while calls may begin."""
         self.at_once = min(settings.concurrency, self._model.max_concurrency or settings.concurrency)
         """Calls in flight at most."""
         self.slots = asyncio.Semaphore(self.at_once)
         """One for each call in flight; whoever waits for the disk gives it away."""
-        self.given_up = 0
-        """Calls given up since the last answer."""
-        self.heard = False
-        """Whether the judge has answered a question, in this run or in the journal."""
-        self._silence: OperationalError | None = None
-        """The error of a run in which the judge answers nothing."""
-        self._refused = False
-        """Whether the judge has refused a request for what the request is."""
-        self._again = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(TransientError),
-            stop=tenacity.stop_after_attempt(settings.attempts),
-            wait=_pause_after,
-            sleep=self.line.pause,
-            reraise=True,
-        )
         self._paid = asyncio.Event()
         """Set when those that wait for money should look again."""
 
@@ -108,8 +81,7 @@ class Calls:
         """Raise what stopped the calls, or that none was answered."""
         if self.stopped is not None:
             raise self.stopped
-        if self._silence is not None and not (self.heard or self._refused):
-            raise self._silence
+        self.silence.check()
 
     def together(self, members: int) -> Together:
         """What joins the requests of so many who ask about one response."""
@@ -165,24 +137,25 @@ class Calls:
             self._paid.clear()
             await self._paid.wait()
         try:
-            replies = await self._sent(requests)
+            replies = await self._attempts.make(requests)
             completions = [storable(reply) for reply in replies if isinstance(reply, Completion)]
             if completions:
                 completions = self.budget.charge(requests, completions)
-                self.given_up = 0
-                self.heard = True
+                self.silence.answered()
             else:
-                self._refused = True
+                self.silence.refused()
         except TransientError as error:
-            self._give_up(error, requests[0])
+            dead = self.silence.give_up(error, requests[0])
+            if dead is not None:
+                self.stop(dead)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            refused = AuthenticationError(f"{error}{self._about(requests[0])}")
+            refused = AuthenticationError(f"{error}{self.silence.about(requests[0])}")
             refused.status = error.status
             raise refused from error
         except CallError:
-            self._refused = True
+            self.silence.refused()
             raise
         finally:
             self.budget.release(reserved)
@@ -191,91 +164,3 @@ class Calls:
             self._account.ask(self._model.name, requests, completions, sent_together(self._model, requests))
         charged = iter(completions)
         return [next(charged) if isinstance(reply, Completion) else reply for reply in replies]
-
-    def _give_up(self, error: TransientError, request: Request) -> None:
-        """Count a call that was given up after a last failure; end the calls once no answer is to be expected."""
-        self.given_up += 1
-        self._silence = OperationalError(
-            f"{self._model.name} does not answer: {self.given_up} calls in a row were given up after "
-            f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
-        )
-        if self.given_up >= max(_UNREADABLE if self.heard else _FEWEST, self._settings.concurrency):
-            self.stop(self._silence)
-
-    def _about(self, request: Request) -> str:
-        """Which response a call was about, where others had an answer: its text may be the cause."""
-        if not self.heard:
-            return ""
-        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
-
-    async def _sent(self, requests: Sequence[Request]) -> Replies:
-        """Make a call, and again while its failures may pass."""
-        tokens = 0
-        if self.line.counts_tokens:
-            tokens = sum(estimated_call(self._model, requests, counted_reply(self._model, requests[0])))
-        attempt = functools.partial(self._attempt, requests, tokens, itertools.count(1))
-        try:
-            return await attempt()
-        except TransientError as error:
-            first = [error]
-
-        async def next_attempt() -> Replies:
-            if first:
-                raise first.pop()
-            return await attempt()
-
-        # tenacity takes a quarter of the CPU of a call, so it is told of a first attempt only once that has failed.
-        return await self._again(next_attempt)
-
-    async def _attempt(self, requests: Sequence[Request], tokens: int, numbers: Iterator[int]) -> Replies:
-        """Make a call in its turn, and again where it is refused for a rate limit, which is no failure."""
-        while True:
-            ticket = await self.line.turn(tokens)
-            number = next(numbers)
-            started = self._clock.now()
-            try:
-                if len(requests) == 1:
-                    replies: Replies = [await self._model.complete(requests[0])]
-                else:
-                    replies = await self._model.complete_together(requests)
-            except RateLimitError as error:
-                self.line.refused(ticket, error)
-                await self.line.pause(error.retry_after or 0.0)
-            except TransientError as error:
-                self.line.failed(error)
-                raise
-            else:
-                self.line.answered(ticket)
-                return _as_one_call(replies, number, self._clock.now() - started)
-
-
-def _as_one_call(replies: Replies, attempts: int, seconds: float) -> Replies:
-    """The replies to one call, the first completion with its attempts and its duration, which others do not repeat."""
-    latency: float | None = sum(reply.latency or 0.0 for reply in replies if isinstance(reply, Completion))
-    latency = latency or round(seconds, 3)
-    told: Replies = []
-    for reply in replies:
-        if isinstance(reply, Completion):
-            told.append(msgspec.structs.replace(reply, attempts=attempts, latency=latency))
-            attempts = 0
-            latency = None
-        else:
-            told.append(reply)
-    return told
-
-
-def counted_reply(model: Model, request: Request) -> int:
-    """The tokens of a reply that count against a limit as soon as its request is sent, by our own estimate.
-
-    They are those of a typical reply, or of the longest possible one where the provider counts that.
-    """
-    sent = model.parameters(request)
-    longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
-    return longest if model.counts_longest and isinstance(longest, int) else TYPICAL_REPLY
-
-
-def _pause_after(failed: tenacity.RetryCallState) -> float:
-    """Seconds until the next attempt: as the provider asks, else random within a window that doubles each time."""
-    error = failed.outcome and failed.outcome.exception()
-    wish = error.retry_after if isinstance(error, TransientError) else None
-    return _BACKOFF(failed) if wish is None else wish

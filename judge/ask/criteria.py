@@ -149,11 +149,12 @@ def _known() -> dict[str, Path]:
     A UsageError if two packages have a prompt of one name.
     """
     files: dict[str, Path] = {}
-    for path in (path for folder in _folders() for path in folder.glob("*/*.md")):
-        name = f"{path.parent.name}/{path.stem}"
-        if name in files:
-            raise UsageError(f"{path}: there is a prompt {name} already, in {files[name]}")
-        files[name] = path
+    for folder in _folders():
+        for path in folder.glob("*/*.md"):
+            name = f"{path.parent.name}/{path.stem}"
+            if name in files:
+                raise UsageError(f"{path}: there is a prompt {name} already, in {files[name]}")
+            files[name] = path
     return dict(sorted(files.items(), key=lambda named: natural_key(named[0])))
 
 

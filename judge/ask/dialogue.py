@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from judge.ask.answers import Asked, is_filler
 from judge.ask.calls import Calls, Writing
 from judge.ask.dialect import Dialect, adapted
-from judge.ask.questions import Answer, Asked, Questions, failure, is_filler, outcome
+from judge.ask.questions import Answer, Questions, failure, outcome
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.together import Together
 from judge.errors import (
@@ -128,7 +129,7 @@ class TaskDialogue:
         if form is None:
             return None
         if changed is None:
-            endpoint.fail(questions.digest(request))
+            endpoint.fail(questions.answers.digest(request))
         dialect = changed or dialect
         return dialect, questions.request(self._task, form, dialect)
 
@@ -139,7 +140,7 @@ class TaskDialogue:
         digest = self._digest if following is self._first else None
         try:
             while True:
-                completion = await self._completion(self._questions.look_up(following, digest))
+                completion = await self._completion(self._questions.answers.look_up(following, digest))
                 digest = None
                 following = talk.send(completion)
                 # One question may take many replies; each is on the disk before the next is paid for.
@@ -167,7 +168,7 @@ class TaskDialogue:
                 self._digest, completion = list(asked.cut.items())[-1]
                 return completion
             self._completions[asked.digest] = completion
-            more = self._questions.with_more_room(asked._replace(completion=completion))
+            more = self._questions.answers.with_more_room(asked._replace(completion=completion))
             if more is None:
                 return completion
             if self.write is not None:

@@ -1,21 +1,16 @@
 """The loop: pooled responses × criteria × one judge → a Judgment or a Failure for each.
 
 Workers take one task after the other, and `calls` asks. A result counts only once the completion behind it is on the
-disk. The loop has an event loop of its own, for synchronous code that a script, a notebook or another loop calls: if
-none runs in this thread, ours runs in it. A notebook already runs one, and a thread runs one at a time: there, ours
-gets a thread of its own, and this thread waits.
+disk.
 """
 
 import asyncio
 import contextlib
 import itertools
-import signal
-import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from judge.ask.account import Account, Settings, price_of
 from judge.ask.calls import Calls, Writing
@@ -28,6 +23,7 @@ from judge.ask.questions import Questions, failure
 from judge.ask.queue import TaskQueue
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import ResultWriter, StoredResults
+from judge.ask.running import finish
 from judge.ask.together import Together
 from judge.errors import (
     Interrupted,
@@ -38,78 +34,6 @@ from judge.judges.journal import Journal
 from judge.judges.model import Model
 from judge.pool.records import Pool
 from judge.runs.records import Turn
-
-_Result = TypeVar("_Result")
-_STEP = 0.2
-"""Seconds of one wait; Windows does not interrupt a wait without a time limit."""
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Ctrl-C, a scheduler or `kill`, and a terminal that closes: each of them stops a job in the same way."""
-
-
-def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
-    """Run a job to its end; it sees the caller's context variables, and its exceptions are raised here.
-
-    `drain` is called in the job's loop at the first signal, such as Ctrl-C; the second one cancels the job. A
-    KeyboardInterrupt at the second signal.
-    """
-    runner = asyncio.Runner()
-    # In this thread, because the runner copies the context variables of the code that asks for its loop.
-    loop = runner.get_loop()
-    received: list[int] = []
-
-    def on_signal(number: int, _: object) -> None:
-        received.append(number)
-        # A loop that has ended needs no word of it.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(drain if len(received) == 1 else _cancel)
-
-    def work() -> _Result:
-        with runner:
-            return runner.run(job())
-
-    with _handled(on_signal):
-        try:
-            return _in_thread(work) if _runs_here() else work()
-        except asyncio.CancelledError:
-            if len(received) > 1:
-                raise KeyboardInterrupt from None
-            raise
-
-
-def _cancel() -> None:
-    for task in asyncio.all_tasks():
-        task.cancel()
-
-
-def _runs_here() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _in_thread(work: Callable[[], _Result]) -> _Result:
-    # Leaving the pool waits for the job, so that nobody closes its journal while calls are in flight.
-    with ThreadPoolExecutor(1, "judge") as pool:
-        future = pool.submit(work)
-        while not wait([future], _STEP).done:
-            pass
-        return future.result()
-
-
-@contextlib.contextmanager
-def _handled(handler: Callable[[int, object], None]) -> Iterator[None]:
-    """Let each signal call the handler."""
-    with contextlib.ExitStack() as before:
-        # In another thread than the main one, no signal arrives.
-        for number in _SIGNALS if threading.current_thread() is threading.main_thread() else ():
-            handler_before = signal.getsignal(number)
-            # `nohup` ignores the end of the terminal, and so do we then.
-            if number == signal.SIGINT or handler_before is not signal.SIG_IGN:
-                before.callback(signal.signal, number, signal.SIG_DFL if handler_before is None else handler_before)
-                signal.signal(number, handler)
-        yield
 
 
 class Loop:
@@ -133,7 +57,7 @@ class Loop:
         self._journal = journal
         self._settings = settings
         self._account = questions.account
-        self._account.open(self._model.name, price_of(self._model, settings.known_prices), questions.rates())
+        self._account.open(self._model.name, price_of(self._model, settings.known_prices), questions.sample.rates())
         self._report = report
         self._folder = folder
         self.calls = Calls(questions=questions, journal=journal, settings=settings, tell=self._tell, clock=clock)
@@ -161,7 +85,7 @@ class Loop:
             endpoint = self._questions.endpoint
             endpoint.check()
             firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
-            picked = set(itertools.chain.from_iterable(one.numbers for one in firsts))
+            picked = set(itertools.chain.from_iterable(group.numbers for group in firsts))
             queue = TaskQueue(self._questions, self._wanted, self._recall(picked))
             asked = OpenQuestions(
                 questions=self._questions,
@@ -172,8 +96,11 @@ class Loop:
             )
             if queue and self._model.room is not None:
                 endpoint.add_room(self._model.room)
-            for one in firsts:
-                await self._begin(one, asked)
+            beginning = FirstQuestions(
+                questions=self._questions, calls=self.calls, wanted=self._wanted, asked=asked, known=self._known_firsts
+            )
+            for group in firsts:
+                await beginning.ask(group)
             workers = min(self.calls.workers, len(queue))
             await asyncio.gather(*(self._work(asked) for _ in range(workers)))
             self.calls.end()
@@ -199,61 +126,11 @@ class Loop:
             else:
                 # Without a passage, nothing was asked.
                 if settled.request_digest is not None:
-                    self.calls.heard = True
+                    self.calls.silence.heard = True
                     if number in picked:
                         self._known_firsts[number] = settled
                 self._recalled += 1
                 self._settle(number, settled)
-
-    async def _begin(self, firsts: Firsts, asked: "OpenQuestions") -> None:
-        """Ask questions of one kind one after the other, until the judge has given an answer.
-
-        They settle how all others are asked. The calls are stopped if there is no use in them.
-        """
-        endpoint = self._questions.endpoint
-        criterion = firsts.criterion
-        failures: list[Failure] = []
-        singly = 0
-        for number in itertools.chain(firsts.numbers, asked.queue.of_kind(criterion.answer)):
-            outcome = self._known_firsts.get(number) or await self._alone(number, asked)
-            if self.calls.stopped is not None or self.calls.given_up:
-                # The endpoint may be down, and several calls at once find that out sooner.
-                return
-            if isinstance(outcome, Failure):
-                failures.append(outcome)
-            elif outcome is not None and outcome.form != endpoint.forms(self._wanted[number].criterion)[0]:
-                singly += 1
-            elif outcome is not None:
-                return
-            useless = failed_alike(self._model.name, failures)
-            if useless is not None and not endpoint.has_warned:
-                if useless.is_recorded:
-                    endpoint.warn()
-                self.calls.stop(useless.error)
-                return
-            if singly == FIRSTS:
-                # In this form, nothing else came than failures of single requests.
-                asked.learn(endpoint.dialect.refusing(endpoint.forms(criterion)[0], criterion.answer))
-                endpoint.settle(criterion)
-                return
-            if len(failures) >= FIRSTS and endpoint.is_settled(criterion):
-                return
-            if len(failures) + singly >= MOST_ALONE:
-                return
-
-    async def _alone(self, number: int, asked: "OpenQuestions") -> Judgment | Failure | None:
-        """Ask one question, and wait until its answer is on the disk; None where it does not wait to be asked.
-
-        Others about its response are asked beside it, if the judge is asked several in a call.
-        """
-        if number not in asked.queue:
-            return None
-        # Gathered, because what stops it is kept to itself, a cancellation too.
-        (about,) = await asyncio.gather(asked.ask(asked.queue.take(asked.queue.index(number))))
-        for closing in about.closing:
-            await closing
-        self._known_firsts |= about.settled
-        return about.settled.get(number)
 
     async def _work(self, asked: "OpenQuestions") -> None:
         """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
@@ -262,7 +139,7 @@ class Loop:
                 if not asked.queue or self.calls.stopped is not None:
                     return
                 # In turn from both ends while calls are given up.
-                place = len(asked.queue) - 1 if self.calls.given_up % 2 else 0
+                place = len(asked.queue) - 1 if self.calls.silence.given_up % 2 else 0
                 about = await asked.ask(asked.queue.take(place))
             for closing in about.closing:
                 await closing
@@ -286,6 +163,74 @@ class Loop:
                 limited=self.calls.line.limited(),
             )
         )
+
+
+class FirstQuestions:
+    """Asks the first questions one after the other, until the judge has given an answer of each kind.
+
+    They settle how all others are asked. `known`: what the journal holds of them, by the numbers of their tasks.
+    """
+
+    def __init__(
+        self,
+        questions: Questions,
+        calls: Calls,
+        wanted: Sequence[Task],
+        asked: "OpenQuestions",
+        known: Mapping[int, Judgment | Failure],
+    ) -> None:
+        self._questions = questions
+        self._calls = calls
+        self._wanted = wanted
+        self._asked = asked
+        self._known = dict(known)
+
+    async def ask(self, firsts: Firsts) -> None:
+        """Ask questions of one kind; the calls are stopped if there is no use in them."""
+        endpoint = self._questions.endpoint
+        criterion = firsts.criterion
+        failures: list[Failure] = []
+        singly = 0
+        for number in itertools.chain(firsts.numbers, self._asked.queue.of_kind(criterion.answer)):
+            outcome = self._known.get(number) or await self._alone(number)
+            if self._calls.stopped is not None or self._calls.silence.given_up:
+                # The endpoint may be down, and several calls at once find that out sooner.
+                return
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+            elif outcome is not None and outcome.form != endpoint.forms(self._wanted[number].criterion)[0]:
+                singly += 1
+            elif outcome is not None:
+                return
+            useless = failed_alike(self._questions.model.name, failures)
+            if useless is not None and not endpoint.has_warned:
+                if useless.is_recorded:
+                    endpoint.warn()
+                self._calls.stop(useless.error)
+                return
+            if singly == FIRSTS:
+                # In this form, nothing else came than failures of single requests.
+                self._asked.learn(endpoint.dialect.refusing(endpoint.forms(criterion)[0], criterion.answer))
+                endpoint.settle(criterion)
+                return
+            if len(failures) >= FIRSTS and endpoint.is_settled(criterion):
+                return
+            if len(failures) + singly >= MOST_ALONE:
+                return
+
+    async def _alone(self, number: int) -> Judgment | Failure | None:
+        """Ask one question, and wait until its answer is on the disk; None where it does not wait to be asked.
+
+        Others about its response are asked beside it, if the judge is asked several in a call.
+        """
+        if number not in self._asked.queue:
+            return None
+        # Gathered, because what stops it is kept to itself, a cancellation too.
+        (judged,) = await asyncio.gather(self._asked.ask(self._asked.queue.take(self._asked.queue.index(number))))
+        for closing in judged.closing:
+            await closing
+        self._known |= judged.settled
+        return judged.settled.get(number)
 
 
 class OpenQuestions:

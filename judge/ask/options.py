@@ -22,10 +22,14 @@ def _price(text: str) -> tuple[str, Price]:
         dollars = [float(part) for part in amounts.split("/")]
     except ValueError:
         dollars = []
-    if len(dollars) not in (2, 3) or not all(0 <= each < math.inf for each in dollars) or (named and not model):
+    if len(dollars) not in (2, 3) or not all(0 <= amount < math.inf for amount in dollars) or (named and not model):
         raise ValueError(f"{text!r} is not IN/OUT or IN/CACHED/OUT, such as 0.40/1.60, nor one of them after MODEL=")
-    prompt, *cached, reply = (each / 1e6 for each in dollars)
-    return model or EVERY_OTHER, Price(prompt, reply, *cached)
+    price = Price(
+        prompt=dollars[0] / 1e6,
+        completion=dollars[-1] / 1e6,
+        cached=dollars[1] / 1e6 if len(dollars) == 3 else None,
+    )
+    return model or EVERY_OTHER, price
 
 
 def _checked_price(text: str) -> str:
@@ -44,7 +48,10 @@ def _split(value: object) -> object:
     if isinstance(value, str):
         return value.split(",")
     if isinstance(value, list | tuple):
-        return [name for text in value for name in str(text).split(",")]
+        names: list[str] = []
+        for text in value:
+            names.extend(str(text).split(","))
+        return names
     return value
 
 

@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
+from judge.ask.account import Account
+from judge.ask.answers import Asked, CallSample, RecordedAnswers, is_filler
 from judge.ask.dialect import Dialect, dialect_notes
 from judge.ask.endpoint import Endpoint, remembered_dialect
 from judge.ask.prompt import render, repair, without_system
-from judge.ask.prompt_cut import PromptReading
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
 from judge.ask.verdict import parse
 from judge.judges.journal import Journal, JournalView
-from judge.judges.journal_store import Recorded, request_digest
 from judge.judges.model import Model
 from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request, provider_name
 from judge.pool.records import Pool
@@ -63,19 +62,6 @@ def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | N
     return Answer(verdict, completion, again, repaired=True)
 
 
-def is_filler(completion: Completion, form: AnswerForm) -> bool:
-    """Whether a reply to a JSON schema was cut off in white space that makes up most of it.
-
-    Constrained decoding lets a weak model write white space for ever, wherever JSON allows it. Nothing in such a reply
-    is a verdict, and the same model may well give one in the text form.
-
-    >>> is_filler(Completion(text='{"rationale":' + " " * 50, finish_reason="length", model=None), "json")
-    True
-    """
-    text = completion.text
-    return form == "json" and completion.is_cut and 2 * len(text.rstrip()) < len(text)
-
-
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:
     """The judgment or failure that an inquiry ends with; `digest` is that of its last request."""
     verdict = answer.verdict
@@ -112,10 +98,10 @@ def _support(verdict: Verdict, passages: Sequence[str]) -> tuple[SentenceSupport
     """The support of each sentence by keys of passages; empty if a number is none of a passage."""
     if any(number > len(passages) for _, numbers in verdict.support for number in numbers):
         return ()
-    return tuple(
-        SentenceSupport(tuple(passages[number - 1] for number in numbers), probability)
-        for probability, numbers in verdict.support
-    )
+    support: list[SentenceSupport] = []
+    for probability, numbers in verdict.support:
+        support.append(SentenceSupport(tuple(passages[number - 1] for number in numbers), probability))
+    return tuple(support)
 
 
 def failure(
@@ -138,20 +124,6 @@ def failure(
     )
 
 
-_SAMPLE = 1000
-"""Calls of the journal from which estimates are learned."""
-
-
-class Asked(NamedTuple):
-    """A request as the judge is sent it, and its completion; None where the journal does not hold it."""
-
-    digest: str
-    request: Request
-    completion: Completion | None
-    cut: Mapping[str, Completion] = {}
-    """Completions to the same request that ended at a lower token limit, by digest."""
-
-
 class Questions:
     """The requests of one judge about one pool, and their answers in one journal; calls are entered in the account."""
 
@@ -169,18 +141,17 @@ class Questions:
         self._turns = turns or {}
         self.account = account or Account()
         self.endpoint = Endpoint(model, journal)
+        self.answers = RecordedAnswers(model, journal, self.endpoint)
 
     @functools.cached_property
-    def _sample(self) -> list[Recorded]:
+    def sample(self) -> CallSample:
         """Calls of the judge that the journal holds."""
-        return self._journal.sample(self.model.name, _SAMPLE)
-
-    # ---------------------------------------------------------------- what is asked
+        return CallSample(self.model, self._journal)
 
     def first(self, task: Task) -> tuple[str, Request]:
         """Digest and first request of a task; equal questions have equal digests."""
         request = self.request(task, self.endpoint.forms(task.criterion)[0])
-        return self.digest(request), request
+        return self.answers.digest(request), request
 
     def request(self, task: Task, form: AnswerForm, dialect: Dialect | None = None) -> Request:
         """A first request of a task, as the endpoint takes it."""
@@ -195,89 +166,6 @@ class Questions:
     def inquiry(self, task: Task, request: Request) -> Inquiry:
         """What is asked about a task, beginning with a request."""
         return inquiry(task.criterion, request, self.model.parts(request))
-
-    def digest(self, request: Request) -> str:
-        """The digest of a request, under which the journal keeps its completion."""
-        return request_digest(self.model.name, self.model.parameters(request), request)
-
-    def look_up(self, request: Request, digest: str | None = None) -> Asked:
-        """A request, and what the journal holds of it; `digest` is its digest, where that is known.
-
-        A reply that did not end at its token limit answers the request under any limit. One that did is asked for again
-        with more room, where the present limits have more.
-        """
-        usual = digest or self.digest(request)
-        room = self._room(request)
-        if room is None:
-            return Asked(usual, request, self._journal.get(usual))
-        asked = Asked(usual, request, None)
-        cut: dict[str, Completion] = {}
-        for other in sorted({room, *self.endpoint.rooms}):
-            sized, digest = (request, usual) if other == room else self._sized(request, other)
-            completion = self._journal.get(digest)
-            if completion is None:
-                continue
-            asked = Asked(digest, sized, completion, dict(cut))
-            if not self._lacks_room(sized, completion):
-                return asked
-            cut[digest] = completion
-        while asked.completion is not None:
-            more = self.with_more_room(asked)
-            if more is None:
-                break
-            asked = more._replace(completion=self._journal.get(more.digest))
-        return asked
-
-    def with_more_room(self, asked: Asked) -> Asked | None:
-        """The same request with more room, if its reply ended at its token limit; None if it did not.
-
-        None, too, if it had twice the usual room already, or the endpoint refuses such a request.
-        """
-        usual = self._room(asked.request)
-        if usual is None or asked.completion is None or not self._lacks_room(asked.request, asked.completion):
-            return None
-        had = asked.request.room or usual
-        more = next((room for room in (usual, 2 * usual) if room > had), None)
-        if more is None:
-            return None
-        sized, digest = self._sized(asked.request, more)
-        if self.endpoint.has_failed(digest):
-            return None
-        return Asked(digest, sized, None, {**asked.cut, asked.digest: asked.completion})
-
-    def _room(self, request: Request) -> int | None:
-        """The most tokens of the reply where these may be raised; a label needs no more than it has."""
-        return None if request.form == "label" or request.replies is not None else self.model.room
-
-    def _sized(self, request: Request, room: int) -> tuple[Request, str]:
-        """The same request with so much room, and its digest."""
-        sized = msgspec.structs.replace(request, room=None if room == self.model.room else room)
-        return sized, self.digest(sized)
-
-    def _lacks_room(self, request: Request, completion: Completion) -> bool:
-        return completion.is_cut and not is_filler(completion, request.form)
-
-    # ---------------------------------------------------------------- what the journal tells
-
-    def rates(self) -> TokenRates:
-        """What the judge's tokens come to, as far as the journal tells."""
-        sizes = []
-        prompts = []
-        replies = []
-        for entry in self._sample:
-            call = entry.completion
-            if entry.form == "decision":
-                # Its tokens are a share of those of a call, and how many questions this had nobody knows.
-                continue
-            if call.prompt_tokens and call.completion_tokens:
-                sizes.append(prompt_bytes(entry.messages))
-                prompts.append(call.prompt_tokens)
-                replies.append(call.completion_tokens)
-        return learned_rates(len(sizes), sum(sizes), sum(prompts), sum(replies))
-
-    def reading(self) -> PromptReading:
-        """What the judge's server is known to read of prompts."""
-        return PromptReading((entry.messages, entry.completion) for entry in self._sample)
 
     def gap(self, task: Task) -> Failure | None:
         """The failure of a task that lacks the passages that its criterion needs."""
@@ -323,7 +211,7 @@ class Questions:
             if isinstance(walked, _Found):
                 if not is_filler(walked.answer.completion, form):
                     return walked
-            elif not self.endpoint.has_failed(self.digest(request)):
+            elif not self.endpoint.has_failed(self.answers.digest(request)):
                 break
         # What was answered before a form was given up is in that form.
         for form in self.endpoint.offered(criterion):
@@ -340,7 +228,7 @@ class Questions:
         try:
             following = next(talk)
             while True:
-                asked = self.look_up(following)
+                asked = self.answers.look_up(following)
                 if asked.completion is None:
                     return asked
                 if following.replies is None:

@@ -179,7 +179,8 @@ class Tasks(_LazyTasks):
         for responses, variants in self._blocks:
             if number < len(responses) * len(variants):
                 place, variant = divmod(number, len(variants))
-                return Task(responses[place], *variants[variant])
+                criterion, sample = variants[variant]
+                return Task(responses[place], criterion, sample)
             number -= len(responses) * len(variants)
         raise IndexError(number)
 

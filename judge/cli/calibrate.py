@@ -1,6 +1,6 @@
 """Judges against gold, and against themselves at another date."""
 
-from judge.ask.asking import JobForecast
+from judge.ask.forecast import JobForecast
 from judge.calibrate.recheck import Drift
 from judge.calibrate.report.pages import summary
 from judge.cli.declared import FileOfOptions, JsonOutput

@@ -174,7 +174,10 @@ def read_examples(module: str) -> dict[str, list[str]]:
     path = os.path.join(os.path.dirname(module), "examples.txt")  # noqa: PTH118, PTH120 - pathlib slows down `judge --help`
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - likewise
         blocks = (block.splitlines() for block in file.read().split("\n\n"))
-    return {name.rstrip(":"): [line.strip() for line in lines] for name, *lines in blocks}
+    examples: dict[str, list[str]] = {}
+    for name, *lines in blocks:
+        examples[name.rstrip(":")] = [line.strip() for line in lines]
+    return examples
 
 
 EXAMPLES = read_examples(__file__)

@@ -94,7 +94,8 @@ def print_table(
 ) -> None:
     """Print columns in the width of the terminal, as `table_lines`; `words`: their places, or how many are first."""
     words = range(words) if isinstance(words, int) else words
-    first, *cells = ([printable(cell) for cell in row] for row in (header, *rows))
+    first = [printable(cell) for cell in header]
+    cells = [[printable(cell) for cell in row] for row in rows]
     remarks = [*map(printable, below)]
     color = shows_color(sys.stdout)
     for line in table_lines(first, cells, columns(), words=words, keys=keys, below=remarks, color=color):

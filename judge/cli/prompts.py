@@ -1,5 +1,6 @@
 """List the bundled prompts, show one, or check prompt files of your own."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -65,8 +66,8 @@ def check(paths: Annotated[tuple[Path, ...], _FILE, Option(metavar="PATH", place
     checked = [_check(path) for path in paths]
     whole = Printout(
         data=[printout.data for printout in checked],
-        parts=tuple(part for printout in checked for part in printout.parts),
-        legend=tuple(line for printout in checked for line in printout.legend),
+        parts=tuple(chain.from_iterable(printout.parts for printout in checked)),
+        legend=tuple(chain.from_iterable(printout.legend for printout in checked)),
         exit=max(printout.exit for printout in checked),
     )
     return show(whole, as_json=output.as_json)

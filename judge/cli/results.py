@@ -86,8 +86,10 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
         print_text(change_text(outcome.changes[criterion.name]))
     if more:
         print_text(f"{more} more measures: --out DIR")
-    flags = flag_lines(outcome.rows, corrected_flag_meanings(folder_unit(outcome.criteria).nouns))
-    print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
+    print(file=sys.stderr)
+    for text in flag_lines(outcome.rows, corrected_flag_meanings(folder_unit(outcome.criteria).nouns)):
+        for line in fold(text, USUAL):
+            print(line, file=sys.stderr)
 
 
 _SUMMARY = "Print the verdicts and the leaderboards alone, as Markdown for the summary of a build, and write no report."

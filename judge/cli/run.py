@@ -3,7 +3,7 @@
 from functools import partial
 
 import judge.cli.tables as tables
-from judge.ask.asking import JobForecast
+from judge.ask.forecast import JobForecast
 from judge.ask.progress import job_progress
 from judge.ask.results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
@@ -70,8 +70,10 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     say_all(inputs.jury.warnings if inputs.jury else (), "warning: ")
     if trial.dry_run:
         return print_dry_run(inputs, as_json=output.as_json)
-    for folder, number in (each for waiting in added("rounds", ()).values() for each in waiting(inputs.out)):
-        say(f"warning: nothing came back yet for the {count(number, 'request')} of {folder}; they are asked here too")
+    for waiting in added("rounds", ()).values():
+        for folder, number in waiting(inputs.out):
+            requests = count(number, "request")
+            say(f"warning: nothing came back yet for the {requests} of {folder}; they are asked here too")
     with progress("") as bar, job_progress(bar) as shown:
         outcome = carry_out(inputs, shown)
     if output.as_json:

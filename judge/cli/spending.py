@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import JobForecast, ModelForecast
+from judge.ask.forecast import JobForecast, ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say, say_all
 from judge.io.layout import table_lines
 from judge.io.plan import Options
@@ -98,7 +98,11 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
     shown = [account for account in accounts if _is_of_interest(account.results) or _is_of_interest(account.asked)]
     if not shown:
         return
-    rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
+    rows: list[tuple[str, ...]] = []
+    for account in shown:
+        rows.extend(_rows(account))
+    if len(shown) > 1:
+        rows.extend(_rows(in_all(shown)))
     headings: tuple[str, ...] = _TOOK
     if not any(account.results.thought_tokens or account.asked.thought_tokens for account in shown):
         place = _TOOK.index("thoughts")

@@ -49,7 +49,9 @@ def print_leaderboard(
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
         table = board([row for row in rows if row.criterion == criterion.name], nouns)
-        below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in table.cells()]
+        below: list[str] = []
+        for row in table.cells():
+            below.append("; ".join(cell for cell in row[-2:] if cell != "-"))
         shown = table.pick(on_terminal(nouns))
         print_table(shown.names, [*shown.cells()], words=2, keys=2, below=below)
         if criterion.name in apart:

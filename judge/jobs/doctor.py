@@ -17,10 +17,10 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.dialect import Dialect, adapted
-from judge.ask.loop import finish
 from judge.ask.prompt import without_system
 from judge.ask.prompt_cut import PromptReading
 from judge.ask.records import Unreadable
+from judge.ask.running import finish
 from judge.ask.verdict import parse
 from judge.errors import (
     AuthenticationError,

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from judge.ask.answers import is_filler
 from judge.ask.criteria import find_criterion
 from judge.ask.endpoint import remembered_rooms
-from judge.ask.questions import inquiry, is_filler
+from judge.ask.questions import inquiry
 from judge.ask.records import Failure, Judgment, Unreadable, in_a_word
 from judge.errors import UsageError
 from judge.io.plan import Option

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.asking import Asking, JobForecast, Judge, ModelForecast
+from judge.ask.asking import Asking, Judge
+from judge.ask.forecast import AskingForecast, JobForecast, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import StoredResults
@@ -150,16 +151,12 @@ def dry_run(inputs: RunInputs) -> JobForecast:
     plan = inputs.plan
     pooled = inputs.pooled
     jury = inputs.jury
-    with Asking(inputs.place, pooled.pool, pooled.turns, dry=True) as asking:
-        firsts = asking.forecast(inputs.judge, inputs.asked)
-        again = [
-            row
-            for model in inputs.judge.models
-            for row in asking.forecast(
-                Judge((model,), plan.options, inputs.judge.settings),
-                expected_again(inputs, model, inputs.judge.of(model, inputs.asked)),
-            )
-        ]
+    with AskingForecast(inputs.place, pooled.pool, pooled.turns) as forecasts:
+        firsts = forecasts.forecast(inputs.judge, inputs.asked)
+        again: list[ModelForecast] = []
+        for model in inputs.judge.models:
+            alone = Judge((model,), plan.options, inputs.judge.settings)
+            again += forecasts.forecast(alone, expected_again(inputs, model, inputs.judge.of(model, inputs.asked)))
     prompts = sum(map(len, jury.prompts.values())) if jury else len(inputs.criteria)
     samples = jury.samples if jury else 1
     models = 1 if inputs.judge.parts else len(inputs.judge.models)

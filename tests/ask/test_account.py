@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from judge.ask.account import GUESS, Account, CallSums, Settings, TokenRates, estimated_tokens, learned_rates
-from judge.ask.asking import forecast
+from judge.ask.forecast import forecast
 from judge.ask.questions import Questions
 from judge.ask.records import tasks
 from judge.cli.spending import in_all, say_accounts

@@ -7,6 +7,7 @@ import pytest
 from judge.ask.account import Settings
 from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
 from judge.ask.criteria import find_criterion
+from judge.ask.forecast import AskingForecast
 from judge.ask.opening import open_one
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment, tasks
@@ -106,10 +107,8 @@ def test_a_model_is_prepared_once_however_often_it_is_asked(tmp_path: Path) -> N
 
 def test_a_dry_asking_counts_and_neither_sends_nor_writes(tmp_path: Path) -> None:
     model, out = Named(), tmp_path / "out"
-    with Asking(JournalPlace(out), POOL, None, dry=True) as asking:
-        (row,) = asking.forecast(Judge([model]), WANTED)
-        with pytest.raises(RuntimeError, match="not in a dry run"):
-            asking.ask(Judge([model]), WANTED)
+    with AskingForecast(JournalPlace(out), POOL, None) as forecasts:
+        (row,) = forecasts.forecast(Judge([model]), WANTED)
     assert (row.judgments, row.recalled, row.expected.calls, model.asked, out.exists()) == (6, 0, 6, [], False)
 
 
@@ -117,8 +116,8 @@ def test_what_an_earlier_journal_answers_is_not_asked_again(tmp_path: Path) -> N
     with Asking(JournalPlace(tmp_path / "first"), POOL, None) as asking:
         asking.ask(Judge([Named()]), WANTED[:4])
     place = JournalPlace(tmp_path / "second", known=(tmp_path / "first" / JOURNAL, tmp_path / "none" / JOURNAL))
-    with Asking(place, POOL, None, dry=True) as asking:
-        (row,) = asking.forecast(Judge([Named()]), WANTED)
+    with AskingForecast(place, POOL, None) as forecasts:
+        (row,) = forecasts.forecast(Judge([Named()]), WANTED)
     model = Named()
     with Asking(place, POOL, None) as asking:
         asking.ask(Judge([model]), WANTED)

@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from judge.ask.account import Settings
-from judge.ask.calls import counted_reply
+from judge.ask.attempts import counted_reply
 from judge.ask.line import too_long
 from judge.ask.loop import assess
 from judge.ask.progress import Progress, _extra

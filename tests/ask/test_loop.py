@@ -10,7 +10,7 @@ import pytest
 
 from judge import errors
 from judge.ask.account import Account, Settings
-from judge.ask.asking import forecast
+from judge.ask.forecast import forecast
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
@@ -602,7 +602,7 @@ def test_a_disk_that_fails_ends_the_run_and_settles_nothing_that_it_lost(tmp_pat
     seen: list[Progress] = []
     one = pool([f"t{index}" for index in range(30)])
     with Journal(tmp_path / "j") as journal:
-        journal.store._connection.execute("PRAGMA max_page_count = 24")
+        journal.store.file.connection.execute("PRAGMA max_page_count = 24")
         model = Scripted(default=Completion("Grade: 2" + " " * 4000, "stop", "m"))
         with pytest.raises(errors.OperationalError, match="full"):
             assess(tasks(one, [criterion()]), model, journal, one, settings=QUICK, report=seen.append)

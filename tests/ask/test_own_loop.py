@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from judge.ask.loop import finish
+from judge.ask.running import finish
 from tests.time_limit import PATIENCE
 
 

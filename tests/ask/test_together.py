@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from judge.ask.account import GUESS, Account, Budget, Settings
-from judge.ask.asking import forecast
+from judge.ask.forecast import forecast
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, Task, in_order, tasks
@@ -482,7 +482,7 @@ def test_shares_of_calls_teach_no_rates(tmp_path: Path) -> None:
     judged(tmp_path, Counting(tokens=120))
     one = pool(TEXTS)
     with Journal(tmp_path / "journal") as journal:
-        assert Questions(Counting(), journal, one, None).rates() == GUESS
+        assert Questions(Counting(), journal, one, None).sample.rates() == GUESS
 
 
 def test_tasks_go_by_response_where_they_are_asked_together() -> None:

@@ -1,6 +1,8 @@
 """Judges on public labels by people: their cards, cards side by side, and the datasets."""
 
-from judge.ask.asking import JobForecast
+from itertools import chain
+
+from judge.ask.forecast import JobForecast
 from judge.ask.options import ASKING
 from judge.cli.declared import FileOfOptions
 from judge.cli.parser import read_examples
@@ -43,7 +45,7 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
     grids = card_grids(cards[0]) if len(cards) == 1 else judge_grids(cards)
     print_grids(grids, output.format)
     say_accounts(outcome.accounts)
-    for note in dict.fromkeys(note for card in cards for note in card.notes):
+    for note in dict.fromkeys(chain.from_iterable(card.notes for card in cards)):
         say(f"note: {note}")
     say(f"{count(len(cards), 'judge card')} in {plan.out}")
     if asks_again(failure.reason for failure in outcome.failures):

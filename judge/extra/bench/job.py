@@ -1,7 +1,7 @@
 """Judges on public labels: one that is asked, or those whose labels were released; what `judge bench` does."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import starmap
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, JournalPlace
+from judge.ask.asking import Asking, JournalPlace
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
+from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, recalls, takes
 from judge.ask.options import AskingOptions
 from judge.ask.progress import JobProgress, Progress, job_progress
@@ -145,17 +146,17 @@ def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Tur
     pool, turns = bench_pool([drawn for drawn, _ in sets])
     responses = {response.response_id: response for response in pool.responses}
     # A citation is a response of one sentence with one passage.
-    asked = ((replace(responses[name], unit=prompt.unit), prompt) for drawn, prompt in sets for name in drawn.ids)
-    return pool, turns, tuple(starmap(Task, asked))
+    asked: list[Task] = []
+    for drawn, prompt in sets:
+        asked.extend(Task(replace(responses[name], unit=prompt.unit), prompt) for name in drawn.ids)
+    return pool, turns, tuple(asked)
 
 
 def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
     """The prompt of each criterion of the datasets; none where the criterion has no default one."""
     given = choose_prompts((), plan.prompts, ())
-    check_unit(
-        [prompt for several in given.values() for prompt in several if not UNITS[prompt.unit].part_of_response],
-        "response",
-    )
+    prompts = chain.from_iterable(given.values())
+    check_unit([prompt for prompt in prompts if not UNITS[prompt.unit].part_of_response], "response")
     criteria = {dataset.criterion for dataset in chosen}
     for name, several in given.items():
         if len(several) > 1:
@@ -204,8 +205,8 @@ def bench_judges(
 def forecast_bench(plan: BenchPlan) -> JobForecast:
     """Count what `bench_judges` would send beyond what the journal in the output folder holds."""
     inputs = BenchInputs(plan, keys=False)
-    with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, dry=True) as asking:
-        rows = asking.forecast(inputs.judge, inputs.tasks)
+    with AskingForecast(JournalPlace(plan.out), inputs.pool, inputs.turns) as forecasts:
+        rows = forecasts.forecast(inputs.judge, inputs.tasks)
     return JobForecast({drawn.dataset.name: len(drawn.items) for drawn, _ in inputs.sets}, rows, inputs.notes)
 
 
@@ -268,7 +269,7 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     overlap = _overlap((drawn, None) for drawn, _ in sets)
     cards: list[JudgeCard] = []
     files: dict[str, bytes] = {}
-    judges = sorted({judge for _, stored in sets for judge in stored}, key=natural_key)
+    judges = sorted(set(chain.from_iterable(stored for _, stored in sets)), key=natural_key)
     names = safe_names(judges)
     for judge in stepped("making cards", judges, steps):
         answers = [

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +45,10 @@ def card_grids(card: bench_card.JudgeCard) -> tuple[Table[Any], ...]:
         ],
         PLACES,
     )
-    by_runs = [(dataset, row) for dataset in card.datasets for row in dataset.systems]
+    by_runs = []
+    for dataset in card.datasets:
+        for row in dataset.systems:
+            by_runs.append((dataset, row))
     if not by_runs:
         return (agrees,)
     notes = (
@@ -59,17 +62,16 @@ def card_grids(card: bench_card.JudgeCard) -> tuple[Table[Any], ...]:
 
 def card_page(card: bench_card.JudgeCard) -> str:
     """The card as Markdown."""
-    parts = [
-        f"# Judge card: {prose(card.judge)}",
-        prose(" ".join(_facts(card))),
-        *(grid.markdown().rstrip("\n") for grid in card_grids(card)),
-        *(["## Notes", "\n".join(f"- {prose(note)}" for note in card.notes)] if card.notes else []),
+    parts = [f"# Judge card: {prose(card.judge)}", prose(" ".join(_facts(card)))]
+    parts += [grid.markdown().rstrip("\n") for grid in card_grids(card)]
+    if card.notes:
+        parts += ["## Notes", "\n".join(f"- {prose(note)}" for note in card.notes)]
+    rows: list[list[str]] = []
+    for dataset in card.datasets:
+        rows.append([markdown_cell(escape(str(cell(dataset) or "-"))) for cell in DATA.values()])
+    parts += [
         "## Data",
-        table(
-            [as_column(column).name for column in DATA],
-            ([markdown_cell(escape(str(cell(dataset) or "-"))) for cell in DATA.values()] for dataset in card.datasets),
-            numbers=False,
-        ),
+        table([as_column(column).name for column in DATA], rows, numbers=False),
         f"The digest of {bench_card.ITEMS} is {card.items_digest}.",
         f"`{bench_card.CARD}` has everything in full. The page names its datasets: cite their authors, and keep their "
         "licences.",
@@ -205,10 +207,9 @@ def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]
     names = _names([card.judge for card in cards])
     columns = _columns(cards)
     refusals = _refusals(columns, names)
-    sound = {
-        column: {place: dataset for place, dataset in there.items() if (place, column) not in refusals}
-        for column, there in columns.items()
-    }
+    sound: dict[str, dict[int, bench_card.DatasetCard]] = {}
+    for column, datasets in columns.items():
+        sound[column] = {place: dataset for place, dataset in datasets.items() if (place, column) not in refusals}
 
     def grid(title: str, cell: Callable[[bench_card.DatasetCard], Estimate | None], *notes: str) -> Table[Any]:
         lines = []
@@ -336,7 +337,7 @@ def compare_bench(plan: CardsPlan) -> tuple[Table[Any], ...]:
 
     A UsageError if there are fewer than two; an InputError if a card cannot be read, or items beside it are another's.
     """
-    paths = list(dict.fromkeys(path for given in plan.cards for path in _paths(given)))
+    paths = list(dict.fromkeys(chain.from_iterable(map(_paths, plan.cards))))
     if len(paths) < 2:
         raise UsageError(f"{len(paths)} card: expected two or more to compare")
     return compare_cards([_read_card(path) for path in paths])

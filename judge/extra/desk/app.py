@@ -29,7 +29,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge.ask.loop import finish
+from judge.ask.running import finish
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.io.files import sha256
 from judge.io.page import look, render_page
@@ -274,11 +274,10 @@ def desk_app(
     form's token has been checked when it is called. `hosts`: see Guard. `port`: so that two desks on one machine have
     different cookies.
     """
-    routes = [
-        Route(f"/{{_seat}}{path}", _answer(handler), methods=[method])
-        for method, handlers in (("GET", pages), ("POST", actions))
-        for path, handler in handlers.items()
-    ]
+    routes: list[Route] = []
+    for method, handlers in (("GET", pages), ("POST", actions)):
+        for path, handler in handlers.items():
+            routes.append(Route(f"/{{_seat}}{path}", _answer(handler), methods=[method]))
     app = Starlette(
         routes=routes, exception_handlers={HTTPException: _refused, JudgeError: _failed, Exception: _broken}
     )

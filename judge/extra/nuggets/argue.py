@@ -41,10 +41,14 @@ def report_shares(sentences: Sequence[Mapping[str, bool | None]], unit: scores.R
     share. A citation is relevant if the bank names its passage. A sentence is supported if all that it cites bears it
     out; without a citation it is not, since nobody says whether it needs one. Coverage needs a match of every nugget.
     """
-    cited = [pair for sentence in sentences for pair in sentence.items()]
+    cited: list[tuple[str, bool | None]] = []
+    for sentence in sentences:
+        cited.extend(sentence.items())
     borne = [found for _, found in cited if found is not None]
     known = [each.values() for each in sentences if None not in each.values()]
-    named = {passage for nugget in unit.nuggets for passage in nugget.passages}
+    named: set[str] = set()
+    for nugget in unit.nuggets:
+        named.update(nugget.passages)
     shares: dict[str, tuple[float, float]] = {
         "citation_relevance": (sum(passage in named for passage, _ in cited), len(cited))
     }
@@ -72,7 +76,9 @@ def argue_values(reports: Sequence[ReportShares]) -> dict[str, float]:
     for name in (*ARGUE, *ARGUE_F):
         parts = ("sentence_support", ARGUE_F[name]) if name in ARGUE_F else (name,)
         if there := [of for of in reports if of.keys() >= set(parts)]:
-            sums = ([math.fsum(side) for side in zip(*(of[part] for of in there), strict=True)] for part in parts)
+            sums: list[list[float]] = []
+            for part in parts:
+                sums.append([math.fsum(side) for side in zip(*(of[part] for of in there), strict=True)])
             shares = [have / most if most else 0.0 for have, most in sums]
             values[name] = harmonic(shares[0], max(shares[1], 0.0)) if name in ARGUE_F else shares[0]
     return values

@@ -8,15 +8,16 @@ R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RA
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, JournalPlace
+from judge.ask.asking import Asking, JournalPlace
 from judge.ask.criteria import find_criterion
+from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, RENDERER_VERSION, check_unit
@@ -106,7 +107,10 @@ def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = No
     lacking: set[str] = set()
     irrelevant = 0
     for turn_id in sorted(of_turns, key=natural_key):
-        uses = Counter(key for response in of_turns[turn_id] for key in response.passages if kind != "responses")
+        uses = Counter[str]()
+        if kind != "responses":
+            for response in of_turns[turn_id]:
+                uses.update(response.passages)
         lacking |= uses.keys() - pool.passages.keys()
         passages: list[tuple[int, NuggetSource]] = []
         for key in sorted(uses.keys() & pool.passages.keys(), key=natural_key):
@@ -135,8 +139,10 @@ def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tup
     nuggets first. Texts that differ only in case, white space and final periods are one.
     """
     found: dict[str, Nugget] = {}
-    ranks = zip_longest(*([(source, text) for text in texts] for source, texts in listed))
-    for source, text in (entry for rank in ranks for entry in rank if entry is not None):
+    pairs: list[tuple[NuggetSource, str]] = []
+    for rank in range(max((len(texts) for _, texts in listed), default=0)):
+        pairs.extend((source, texts[rank]) for source, texts in listed if rank < len(texts))
+    for source, text in pairs:
         key = " ".join(text.split()).rstrip(". ").casefold()
         known = found.get(key, Nugget("", topic_of(source.turn_id), text, source.turn_id))
         grades = [grade for grade in (known.relevance, source.relevance) if grade is not None]
@@ -270,7 +276,7 @@ class Creation:
             "sources": {
                 "from": plan.sources,
                 "pool": sha256(pool_jsonl(self.pool)),
-                "texts": sha256(json_bytes([source for listed in by_turn.values() for source in listed])),
+                "texts": sha256(json_bytes(list(chain.from_iterable(by_turn.values())))),
                 "relevant_from": plan.relevant_from if plan.qrels is not None else None,
             },
             "most": plan.most,
@@ -280,7 +286,7 @@ class Creation:
         check_apart(plan.out, [pool_file(plan.pool), *(path for path in (plan.topics, plan.qrels) if path)])
         check_same(plan.out / CREATED, self.configured, "a bank made with other", "judge nuggets create")
         kept = spread_evenly(tuple(by_turn), plan.limit)
-        self.listed = tuple(source for turn_id in kept for source in by_turn[turn_id])
+        self.listed = tuple(chain.from_iterable(by_turn[turn_id] for turn_id in kept))
         """The sources of the turns of this job."""
         self.tasks = [source.task(self.prompts[0]) for source in self.listed]
         """The questions for the nuggets of every source."""
@@ -403,8 +409,8 @@ def create_nuggets(
 def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
     """Count what the first step of `create_nuggets` would send beyond what the journal holds."""
     job = Creation(plan, keys=False)
-    with Asking(JournalPlace(plan.out), job.pool, job.turns, dry=True) as asking:
-        forecast = asking.forecast(job.judge, job.tasks)
+    with AskingForecast(JournalPlace(plan.out), job.pool, job.turns) as forecasts:
+        forecast = forecasts.forecast(job.judge, job.tasks)
     passages = sum(source.passage is not None for source in job.listed)
     counts = {"turns": len(job.asked_turns), "passages": passages, "responses": len(job.listed) - passages}
     return JobForecast(counts, forecast)

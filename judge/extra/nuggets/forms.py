@@ -20,6 +20,7 @@ rubrics: the questions of iKAT 2025, a table with `id` and `rubrik`, where `1-1-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -95,9 +96,8 @@ def _parsed(content: bytes, name: str, form: str | None, problems: records.BankP
 
 def _whole(banks: Sequence[records.NuggetBank], problems: records.BankProblems, name: str) -> records.NuggetBank:
     refuse(problems, f"{name}: not usable as a bank: {count(len(problems), 'problem')}")
-    return records.NuggetBank(
-        banks[0].form, tuple(each for bank in banks for each in bank.nuggets), problems.unreferenced
-    )
+    nuggets = chain.from_iterable(bank.nuggets for bank in banks)
+    return records.NuggetBank(banks[0].form, tuple(nuggets), problems.unreferenced)
 
 
 def bank_bytes(nuggets: Sequence[records.Nugget], form: str) -> bytes:
@@ -165,8 +165,11 @@ def _read_own(content: bytes, name: str, problems: records.BankProblems) -> list
 
 def _write_own(nuggets: Sequence[records.Nugget]) -> bytes:
     """A line for each nugget; fields that say nothing are left out."""
-    rows = ({field: getattr(nugget, field) for field in _ORDER} for nugget in nuggets)
-    return jsonl_bytes({field: value for field, value in row.items() if value not in (None, ())} for row in rows)
+    rows: list[dict[str, Any]] = []
+    for nugget in nuggets:
+        values = [(field, getattr(nugget, field)) for field in _ORDER]
+        rows.append({field: value for field, value in values if value not in (None, ())})
+    return jsonl_bytes(rows)
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -228,14 +231,16 @@ def _write_nuggetizers(nuggets: Sequence[records.Nugget]) -> bytes:
     """A line for each turn or topic, in the order of its first nugget; ids, sources and people are left out."""
     message = "nuggetizer needs an importance: {} have none (--vital-from gives it)"
     _refuse(nuggets, message, lambda nugget: nugget.importance is None)
-    return jsonl_bytes(
-        {"query": qid, "qid": qid, "nuggets": [
-            {"text": each.text, "importance": each.importance}
-            | ({"mapped_sub_narrative": each.aspect} if each.aspect else {})
-            for each in listed
-        ]}
-        for qid, listed in groups_of((nugget.scope, nugget) for nugget in nuggets).items()
-    )  # fmt: skip
+    lines: list[dict[str, Any]] = []
+    for qid, group in groups_of((nugget.scope, nugget) for nugget in nuggets).items():
+        members: list[dict[str, Any]] = []
+        for nugget in group:
+            entry = {"text": nugget.text, "importance": nugget.importance}
+            if nugget.aspect:
+                entry["mapped_sub_narrative"] = nugget.aspect
+            members.append(entry)
+        lines.append({"query": qid, "qid": qid, "nuggets": members})
+    return jsonl_bytes(lines)
 
 
 _Held = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
@@ -277,12 +282,16 @@ def _read_argues(content: bytes, name: str, problems: records.BankProblems) -> l
         if first := problems.earlier(("topic", value), f"line {number}"):
             problems.add("duplicate_row", f"{path}.{key}", f"{shown(value)} is already on {first}")
         asked = [*_held(f"{path}.nugget_bank", line.nugget_bank), *_held(f"{path}.claim_bank", line.claim_bank)]
-        made = [each for place, (at, raw) in enumerate(asked, 1) for each in _asked(at, raw, place, problems)]
+        made: list[records.Nugget] = []
+        for place, (at, raw) in enumerate(asked, 1):
+            made.extend(_asked(at, raw, place, problems))
         if scope is not None and len(problems) == before:
-            borne = [each for each in made if each.passages] or made
-            problems.unreferenced += len(made) - len(borne)
-            of = {"topic_id": scope[0], "turn_id": scope[1]}
-            nuggets += (msgspec.structs.replace(each, nugget_id=f"{value}/{each.nugget_id}", **of) for each in borne)
+            referenced = [nugget for nugget in made if nugget.passages] or made
+            problems.unreferenced += len(made) - len(referenced)
+            topic_id, turn_id = scope
+            for nugget in referenced:
+                nugget_id = f"{value}/{nugget.nugget_id}"
+                nuggets.append(msgspec.structs.replace(nugget, nugget_id=nugget_id, topic_id=topic_id, turn_id=turn_id))
     return nuggets
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, JournalPlace
+from judge.ask.asking import Asking, JournalPlace
 from judge.ask.criteria import find_criterion
+from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress, job_progress
@@ -216,8 +217,8 @@ def bank_notes(bank: Path) -> tuple[str, ...]:
 def forecast_nuggets(plan: NuggetMatchPlan) -> JobForecast:
     """Count what asking would send beyond what the journal holds."""
     inputs = QuestionInputs(plan, keys=False)
-    with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, dry=True) as asking:
-        forecast = asking.forecast(inputs.judge, inputs.tasks)
+    with AskingForecast(JournalPlace(plan.out), inputs.pool, inputs.turns) as forecasts:
+        forecast = forecasts.forecast(inputs.judge, inputs.tasks)
     counts = {
         "responses": len({response.response_id for response, _ in inputs.questions}),
         "nuggets": len({nugget.nugget_id for _, nugget in inputs.questions}),

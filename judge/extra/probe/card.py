@@ -199,8 +199,11 @@ def _auc(pairs: Sequence[ProbePair], scores: Sequence[tuple[float, float]]) -> E
     """Clean items are the positive ones; a twin is of the topic of its item. None without a pair."""
     if not pairs:
         return None
-    values = [round(score, DECIMALS) for pair in scores for score in pair]
-    topics = [pair.topic_id for pair in pairs for _ in range(2)]
+    values: list[float] = []
+    topics: list[str] = []
+    for pair, (clean, altered) in zip(pairs, scores, strict=True):
+        values += [round(clean, DECIMALS), round(altered, DECIMALS)]
+        topics += [pair.topic_id, pair.topic_id]
     return auc_interval(values, [True, False] * len(pairs), topics).rounded(DECIMALS)
 
 

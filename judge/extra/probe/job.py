@@ -13,8 +13,9 @@ import numpy as np
 
 from judge.ask import opening
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
+from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
+from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, unit_of
@@ -120,7 +121,10 @@ def twin_response(item: ProbeItem, twin: Twin, name: str) -> PooledResponse:
 
 def passages_of(twins: Iterable[Twin]) -> dict[str, Passage]:
     """The passages of twins, by key."""
-    texts = {text: None for twin in twins for text in twin.passages}
+    texts: dict[str, None] = {}
+    for twin in twins:
+        for text in twin.passages:
+            texts[text] = None
     return {_key(text): Passage(_key(text), text, "collection") for text in texts}
 
 
@@ -382,8 +386,8 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
     inputs = ProbeInputs(plan, keys=False, steps=steps)
     if plan.out.exists():
         _check_out(inputs)
-    with Asking(JournalPlace(plan.out, inputs.known), inputs.pool, inputs.turns, dry=True) as asking:
-        forecast = asking.forecast(inputs.judge, inputs.tasks)
+    with AskingForecast(JournalPlace(plan.out, inputs.known), inputs.pool, inputs.turns) as forecasts:
+        forecast = forecasts.forecast(inputs.judge, inputs.tasks)
     twins = len(inputs.tasks) - len(inputs.items) * len(inputs.criteria)
     return JobForecast({"items": len(inputs.items), "twins": twins}, forecast)
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import JobForecast
+from judge.ask.forecast import JobForecast
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.results import FAILURES

@@ -220,13 +220,13 @@ def gold_tasks(
     matched, _ = match(rows, pool, name)
     others = other_orders(pool)
     matched |= {(others[of].response_id, criterion): rows for (of, criterion), rows in matched.items() if others}
-    return tuple(
-        Task(response, prompt, sample)
-        for prompt in prompts
-        for response in pool.responses
-        if (response.response_id, prompt.name) in matched
-        for sample in range(samples)
-    )
+    wanted = []
+    for prompt in prompts:
+        for response in pool.responses:
+            if (response.response_id, prompt.name) in matched:
+                for sample in range(samples):
+                    wanted.append(Task(response, prompt, sample))
+    return tuple(wanted)
 
 
 def with_baselines(

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
+from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria
+from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.opening import check_prices, check_turns, open_one, recalls
 from judge.ask.progress import JobProgress
 from judge.ask.prompt import check_unit
@@ -129,12 +131,9 @@ def _decided_by(plan: CalibrationPlan) -> dict[str, Any]:
 
 
 class CalibrationJudges:
-    """The judges of a plan, open, and what they are asked about; what would stop the calibration after calls stops it.
+    """The judges of a plan, open, and what they are asked about; what would stop it after calls stops it here."""
 
-    The block of `asking`, which has the pool, the turns and the journal, is yet to be entered.
-    """
-
-    def __init__(self, inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False) -> None:
+    def __init__(self, inputs: CalibrationInputs, *, dry: bool = False) -> None:
         plan = inputs.plan
         gold = inputs.gold.rows
         if plan.pool is None or plan.out is None:
@@ -182,32 +181,36 @@ class CalibrationJudges:
             raise InputError(
                 f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
             )
-        self.asking = Asking(JournalPlace(out), pool, turns, progress, dry=dry)
+        self.place = JournalPlace(out)
+        self.pool = pool
+        self.turns = turns
 
     def tasks(self, rows: Sequence[GoldRow], prompts: Sequence[Criterion]) -> tuple[Task, ...]:
         """What is asked about responses with gold."""
         plan = self.inputs.plan
-        return gold_tasks(rows, self.asking.pool, prompts, plan.samples, str(plan.gold[0]))
+        return gold_tasks(rows, self.pool, prompts, plan.samples, str(plan.gold[0]))
 
     def sources(self, results: Sequence[Judgment | Failure]) -> tuple[Labels, ...]:
         """What models said, as labels."""
-        return in_pool(labels_of(results, str(self.asking.place.out), sha256(b"")), self.asking.pool)
+        return in_pool(labels_of(results, str(self.place.out), sha256(b"")), self.pool)
 
 
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
     """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades."""
-    opened = CalibrationJudges(inputs, progress)
+    opened = CalibrationJudges(inputs)
     judges = opened.judges
     wanted = opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
-    with opened.asking as asking:
+    with Asking(opened.place, opened.pool, opened.turns, progress) as asking:
         for judge in judges:
             results += asking.ask(judge, wanted)
         # The judge of each criterion that is chosen by the grades that are not held out.
         panels, _ = make_comparison(inputs, opened.dev, opened.sources(results))
         chosen = [column for panel in panels if (column := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
         by_name = {judge.name: judge for judge in judges}
-        endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
+        endpoints: dict[str, str] = {}
+        for judge in judges:
+            endpoints.update((judge.name, model.endpoint) for model in judge.models if model.endpoint)
         asked = _asked(inputs, chosen, endpoints)
 
         def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
@@ -252,15 +255,15 @@ def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     gold = inputs.gold.rows
     prompts = opened.prompts
     wanted = opened.tasks(opened.dev, prompts)
-    with opened.asking as asking:
-        rows = tuple(row for judge in opened.judges for row in asking.forecast(judge, wanted))
+    with AskingForecast(opened.place, opened.pool, opened.turns) as forecasts:
+        rows = tuple(chain.from_iterable(forecasts.forecast(judge, wanted) for judge in opened.judges))
     criteria = {prompt.name: prompt for prompt in prompts}
     if opened.seal is None:
         held_out = len(opened.tasks([row for row in gold if row.split == "test"], tuple(criteria.values())))
     else:
         test = opened.seal.test
         held_out = min(test.rows, len(test.items) * len(criteria)) * plan.samples
-    matched, unmatched = match(opened.dev, opened.asking.pool, str(plan.gold[0]))
+    matched, unmatched = match(opened.dev, opened.pool, str(plan.gold[0]))
     counts = {
         "responses": len({response for response, criterion in matched if criterion in criteria}),
         "unmatched": sum(row.criterion in criteria for row in unmatched),

@@ -118,7 +118,9 @@ class _Sample(msgspec.Struct):
 def _faithbench(folder: Path, reading: DatasetReading) -> None:
     """The grade is that of the worst label of any span, the first rule of the authors' script."""
     for file, where, item_id, sample in _samples(folder, reading):
-        labels = [label for annotation in sample.annotations for label in annotation.label]
+        labels: list[str] = []
+        for annotation in sample.annotations:
+            labels.extend(annotation.label)
         grades = [reading.grade(file, where, SPAN_LABELS, label) for label in labels]
         if None not in grades:
             unit = reading.unit(sample.source, item_id)
