@@ -35,7 +35,7 @@ class JournalView:
     def __init__(self, places: Iterable[StrPath]) -> None:
         with contextlib.ExitStack() as opened:
             self._stores = [opened.enter_context(contextlib.closing(Store(place))) for place in places]
-            self._some = any(store.query("SELECT 1 FROM completion LIMIT 1") for store in self._stores)
+            self._some = any(store.file.query("SELECT 1 FROM completion LIMIT 1") for store in self._stores)
             self.close = opened.pop_all().close
 
     def __enter__(self) -> Self:
@@ -75,7 +75,11 @@ class JournalView:
         """When completions were recorded, by digest: UTC, as `2025-01-31T12:00:00.000Z`; absent ones are left out."""
         wanted = list(digests)
         rows = (store.rows(wanted, "digest, recorded") for store in reversed(self._stores))
-        return {digest: str(row[1]) for found in rows for digest, row in found.items()}
+        times: dict[str, str] = {}
+        for found in rows:
+            for digest, row in found.items():
+                times[digest] = str(row[1])
+        return times
 
     def sample(self, judge: str, most: int) -> list[Recorded]:
         """What a judge was asked and what came back, of at most `most` calls; the same ones each time."""
@@ -85,7 +89,7 @@ class JournalView:
         for store in reversed(self._stores):
             # What is damaged is said where its completion is wanted.
             with contextlib.suppress(InputError):
-                for row in store.query(query, (judge, most)):
+                for row in store.file.query(query, (judge, most)):
                     with contextlib.suppress(InputError):
                         drawn[row[0]] = store.sound(row, recorded)
         return [drawn[digest] for digest in sorted(drawn)[:most]]
@@ -146,7 +150,7 @@ class Journal(JournalView):
 
     def check_there(self) -> None:
         """Raise an OperationalError if the file is not at its place any more."""
-        self.store.tick()
+        self.store.file.tick()
 
     def add_fact(self, kind: str, value: str, judge: str) -> None:
         """Record a fact about a judge, on the disk; an OperationalError if that cannot be written."""
@@ -211,7 +215,7 @@ class Journal(JournalView):
                 self.record(row for row in rows if isinstance(row, tuple))
                 if time.monotonic() >= due:
                     due = time.monotonic() + _PERIOD
-                    self.store.tick()
+                    self.store.file.tick()
             except Exception as error:  # noqa: BLE001 - as above
                 self._failure = self._failure or self._in_words(error)
             answers = [row if isinstance(row, JudgeError) else self._failure for row in rows]
@@ -236,7 +240,7 @@ class Journal(JournalView):
     def _in_words(self, error: Exception) -> JudgeError:
         if isinstance(error, JudgeError):
             return error
-        return OperationalError(f"{self.store.name}: cannot be written: {error}")
+        return OperationalError(f"{self.store.file.name}: cannot be written: {error}")
 
     def _tell(self, answers: Sequence[tuple[_Job, JudgeError | None]]) -> None:
         """Tell those who wait that their completions are on the disk, or why not, in their loops."""

@@ -74,7 +74,10 @@ class Fact(NamedTuple):
 def read_fact(text: str) -> Fact | None:
     """A fact as a journal and an exported file write it; None if it is none."""
     parts = text.split(" ", 2)
-    return Fact(*parts) if len(parts) == 3 else None
+    if len(parts) < 3:
+        return None
+    kind, value, judge = parts
+    return Fact(kind=kind, value=value, judge=judge)
 
 
 class Recorded(Record, frozen=True):
@@ -164,8 +167,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-class Store:
-    """The table of a journal in a file of SQLite, which only one process writes; None is a journal in memory.
+class JournalFile:
+    """A file of SQLite with a journal, which only one process writes; None is a journal in memory.
 
     An InputError if the file is no journal of this version, is a link, or another process holds it.
     """
@@ -180,14 +183,14 @@ class Store:
             raise InputError(f"{path}: no such journal")
         try:
             with contextlib.ExitStack() as opened:
-                self._connection = opened.enter_context(contextlib.closing(self._connected()))
+                self.connection = opened.enter_context(contextlib.closing(self._connected()))
                 if mode == "write":
                     self._make()
                 self._check_version()
                 opened.pop_all()
             self._status = self._path.stat() if self._path else None
         except (OSError, *_UNREADABLE) as error:
-            raise self._unreadable(error, "used" if mode == "write" else "read") from error
+            raise self.unreadable(error, "used" if mode == "write" else "read") from error
 
     def _connected(self) -> sqlite3.Connection:
         """A connection; one that only reads changes neither the file nor its `-wal` file."""
@@ -208,19 +211,19 @@ class Store:
         # Exclusive: a second process on the same journal would pay for the same calls again. Of digests, which are
         # inserted in no order, 64 MiB of pages are kept.
         for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536"):
-            self._connection.execute(f"PRAGMA {setting}")
-        with self._connection:
-            self._connection.execute("BEGIN")
+            self.connection.execute(f"PRAGMA {setting}")
+        with self.connection:
+            self.connection.execute("BEGIN")
             for statement in SCHEMA:
-                self._connection.execute(statement)
-            self._connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
+                self.connection.execute(statement)
+            self.connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
 
     def _check_version(self) -> None:
         """Refuse a journal of another version."""
         version = SCHEMA_VERSION
         # A damaged file may still give completions.
         with contextlib.suppress(*(_UNREADABLE if self._mode == "salvage" else ())):
-            for (value,) in self._connection.execute("SELECT value FROM meta WHERE key = 'schema'"):
+            for (value,) in self.connection.execute("SELECT value FROM meta WHERE key = 'schema'"):
                 version = str(value)
         if version != SCHEMA_VERSION:
             raise InputError(
@@ -232,118 +235,27 @@ class Store:
         """The rows that a statement gives."""
         try:
             with self._lock:
-                return self._connection.execute(statement, values).fetchall()
+                return self.connection.execute(statement, values).fetchall()
         except _UNREADABLE as error:
-            raise self._unreadable(error) from error
-
-    def insert(self, rows: Sequence[Row]) -> int:
-        """Add the rows whose digests are new, and give how many these are; an OperationalError if that fails."""
-        with self._transaction() as connection:
-            added = connection.executemany(INSERT, rows).rowcount
-        self._check_there()
-        return added
-
-    def remove(self, digests: Sequence[str]) -> None:
-        """Remove the rows of digests; an OperationalError if that fails."""
-        with self._transaction() as connection:
-            connection.executemany("DELETE FROM completion WHERE digest = ?", [(digest,) for digest in digests])
-
-    def add_facts(self, facts: Iterable[Fact]) -> None:
-        """Record facts about judges beside the completions; an OperationalError if they cannot be written."""
-        with self._transaction() as connection:
-            connection.executemany(ADD_META, [(" ".join(fact), "") for fact in facts])
+            raise self.unreadable(error) from error
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction, which is on the disk after the block; an OperationalError if it cannot be written."""
         try:
-            with self._lock, self._connection:
-                yield self._connection
+            with self._lock, self.connection:
+                yield self.connection
         except _UNREADABLE as error:
             raise OperationalError(f"{self.name}: cannot be written: {error}") from error
 
-    def facts(self) -> list[Fact]:
-        """What is kept about judges beside the completions."""
-        keys = self.query("SELECT key FROM meta WHERE key <> 'schema' ORDER BY key")
-        return [fact for fact in (read_fact(key) for (key,) in keys) if fact is not None]
-
-    def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
-        """The content of the row of a digest, or None; an InputError if it is not what was recorded."""
-        rows = self.query(f"SELECT {NAMES} FROM completion WHERE digest = ?", (digest,))  # noqa: S608 - names of columns only
-        # Under the digest that was asked for: a damaged index leads to the row of another question.
-        return self.sound((digest, *rows[0][1:]), content) if rows else None
-
-    def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
-        """The rows of those digests that are recorded, by digest, unchecked; `columns` begin with the digest."""
-        query = f"SELECT {columns} FROM completion WHERE digest IN (SELECT value FROM json_each(?))"  # noqa: S608 - names of columns only
-        pages = (msgspec.json.encode(page).decode() for page in paged(digests, _TOGETHER))
-        return {row[0]: row for page in pages for row in self.query(query, (page,))}
-
-    def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
-        """The content of a row; an InputError if it is not what was recorded."""
-        try:
-            check_row(row)
-            return content(row)
-        except DamagedRow as error:
-            raise InputError(
-                f"{self.name}: damaged at the completion {row[0]}: {error}; {salvage_hint(self.name)}"
-            ) from error
-
-    def pages(self, columns: str = NAMES) -> Iterator[Row]:
-        """Every row in the order of the digests, unchecked, fetched some at a time; `columns` begin with the digest."""
-        query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
-        last = ""
-        while page := self.query(query, (last,)):
-            yield from page
-            last = page[-1][0]
-
-    def problems(self, most: int) -> list[str]:
-        """What SQLite finds wrong with the structure of the file."""
-        try:
-            lines = self._connection.execute(f"PRAGMA integrity_check({most})").fetchall()
-        except _UNREADABLE as error:
-            return [str(error)]
-        return [line for (line,) in lines if line != "ok"]
-
-    def scan(self) -> Iterator[Row]:
-        """Every row that SQLite gives, unchecked; one that it refuses is lost."""
-        query = f"SELECT rowid, {NAMES} FROM completion NOT INDEXED WHERE rowid > ?"  # noqa: S608 - names of columns only
-        number = 0
-        last = self._size() // _SMALLEST
-        while number < last:
-            try:
-                for row in self._connection.execute(query, (number,)):
-                    number = row[0]
-                    yield row[1:]
-                return
-            except _UNREADABLE as error:
-                self._check_damaged(error)
-            number += 1
-
-    def _size(self) -> int:
-        """Bytes of the file; 0 where SQLite reads nothing of it, as of a file that was cut off."""
-        try:
-            ((size,),) = self._connection.execute(
-                "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-            )
-        except _UNREADABLE as error:
-            self._check_damaged(error)
-            return 0
-        return int(size)
-
-    def _check_damaged(self, error: BaseException) -> None:
-        """Raise an InputError if SQLite refuses a file that may be sound."""
-        if "locked" in str(error) or _is_full(error):
-            raise self._unreadable(error) from error
-
     def tick(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
-        self._check_there()
+        self.check_there()
         # Where this fails, for a full disk say, the completions are as safe as before in the `-wal` file.
         with contextlib.suppress(sqlite3.Error), self._lock:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def _check_there(self) -> None:
+    def check_there(self) -> None:
         """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost."""
         with contextlib.suppress(OSError):
             if self._path is None or self._status is None or os.path.samestat(self._path.stat(), self._status):
@@ -353,7 +265,7 @@ class Store:
             "completions that were paid for are where the file went"
         )
 
-    def _unreadable(self, error: BaseException, what: str = "read") -> InputError:
+    def unreadable(self, error: BaseException, what: str = "read") -> InputError:
         """The error about a file that SQLite cannot use, though it may be sound."""
         why = f"{error}; {salvage_hint(self.name)}"
         if "unable to open" in str(error):
@@ -368,8 +280,110 @@ class Store:
         """Release the file; one that was written is a single plain file again, which can be copied."""
         if self._mode == "write":
             with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA journal_mode = DELETE")
-        self._connection.close()
+                self.connection.execute("PRAGMA journal_mode = DELETE")
+        self.connection.close()
+
+
+class Store:
+    """The table of a journal."""
+
+    def __init__(self, path: StrPath | None, mode: Mode = "read") -> None:
+        self.file = JournalFile(path, mode)
+
+    def insert(self, rows: Sequence[Row]) -> int:
+        """Add the rows whose digests are new, and give how many these are; an OperationalError if that fails."""
+        with self.file.transaction() as connection:
+            added = connection.executemany(INSERT, rows).rowcount
+        self.file.check_there()
+        return added
+
+    def remove(self, digests: Sequence[str]) -> None:
+        """Remove the rows of digests; an OperationalError if that fails."""
+        with self.file.transaction() as connection:
+            connection.executemany("DELETE FROM completion WHERE digest = ?", [(digest,) for digest in digests])
+
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Record facts about judges beside the completions; an OperationalError if they cannot be written."""
+        with self.file.transaction() as connection:
+            connection.executemany(ADD_META, [(" ".join(fact), "") for fact in facts])
+
+    def facts(self) -> list[Fact]:
+        """What is kept about judges beside the completions."""
+        keys = self.file.query("SELECT key FROM meta WHERE key <> 'schema' ORDER BY key")
+        return [fact for fact in (read_fact(key) for (key,) in keys) if fact is not None]
+
+    def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
+        """The content of the row of a digest, or None; an InputError if it is not what was recorded."""
+        rows = self.file.query(f"SELECT {NAMES} FROM completion WHERE digest = ?", (digest,))  # noqa: S608 - names of columns only
+        # Under the digest that was asked for: a damaged index leads to the row of another question.
+        return self.sound((digest, *rows[0][1:]), content) if rows else None
+
+    def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
+        """The rows of those digests that are recorded, by digest, unchecked; `columns` begin with the digest."""
+        query = f"SELECT {columns} FROM completion WHERE digest IN (SELECT value FROM json_each(?))"  # noqa: S608 - names of columns only
+        pages = (msgspec.json.encode(page).decode() for page in paged(digests, _TOGETHER))
+        return {row[0]: row for page in pages for row in self.file.query(query, (page,))}
+
+    def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
+        """The content of a row; an InputError if it is not what was recorded."""
+        try:
+            check_row(row)
+            return content(row)
+        except DamagedRow as error:
+            raise InputError(
+                f"{self.file.name}: damaged at the completion {row[0]}: {error}; {salvage_hint(self.file.name)}"
+            ) from error
+
+    def pages(self, columns: str = NAMES) -> Iterator[Row]:
+        """Every row in the order of the digests, unchecked, fetched some at a time; `columns` begin with the digest."""
+        query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
+        last = ""
+        while page := self.file.query(query, (last,)):
+            yield from page
+            last = page[-1][0]
+
+    def problems(self, most: int) -> list[str]:
+        """What SQLite finds wrong with the structure of the file."""
+        try:
+            lines = self.file.connection.execute(f"PRAGMA integrity_check({most})").fetchall()
+        except _UNREADABLE as error:
+            return [str(error)]
+        return [line for (line,) in lines if line != "ok"]
+
+    def scan(self) -> Iterator[Row]:
+        """Every row that SQLite gives, unchecked; one that it refuses is lost."""
+        query = f"SELECT rowid, {NAMES} FROM completion NOT INDEXED WHERE rowid > ?"  # noqa: S608 - names of columns only
+        number = 0
+        last = self._size() // _SMALLEST
+        while number < last:
+            try:
+                for row in self.file.connection.execute(query, (number,)):
+                    number = row[0]
+                    yield row[1:]
+                return
+            except _UNREADABLE as error:
+                self._check_damaged(error)
+            number += 1
+
+    def _size(self) -> int:
+        """Bytes of the file; 0 where SQLite reads nothing of it, as of a file that was cut off."""
+        try:
+            ((size,),) = self.file.connection.execute(
+                "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+            )
+        except _UNREADABLE as error:
+            self._check_damaged(error)
+            return 0
+        return int(size)
+
+    def _check_damaged(self, error: BaseException) -> None:
+        """Raise an InputError if SQLite refuses a file that may be sound."""
+        if "locked" in str(error) or _is_full(error):
+            raise self.file.unreadable(error) from error
+
+    def close(self) -> None:
+        """Release the file."""
+        self.file.close()
 
 
 def _lacks_log(path: Path) -> bool:

@@ -146,7 +146,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     with contextlib.closing(journal_store.Store(path, "salvage")) as store, _new_journal(new) as target:
         report = _check(store, target.record)
         if not report.sound:
-            raise InputError(f"{store.name}: holds no completion that is sound")
+            raise InputError(f"{store.file.name}: holds no completion that is sound")
         with contextlib.suppress(InputError):
             target.store.add_facts(store.facts())
         return report

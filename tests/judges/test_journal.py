@@ -148,7 +148,7 @@ def test_read_journal_gives_back_what_was_asked(tmp_path: Path) -> None:
 def test_a_full_disk_ends_in_an_operational_error(tmp_path: Path) -> None:
     """max_page_count stands in for the disk: SQLite answers 'database or disk is full' either way."""
     with Journal(tmp_path / "j") as journal:
-        journal.store._connection.execute("PRAGMA max_page_count = 12")
+        journal.store.file.connection.execute("PRAGMA max_page_count = 12")
         with pytest.raises(OperationalError, match="full"):
             for i in range(50):
                 put_texts(journal, f"d{i}-", "x" * 4000)
@@ -230,7 +230,7 @@ def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(tmp_path, mon
 def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         put_texts(journal, "d", "Grade: 1")
-        journal.store._connection.execute("ALTER TABLE completion RENAME TO elsewhere")
+        journal.store.file.connection.execute("ALTER TABLE completion RENAME TO elsewhere")
         for look in (lambda: "d0" in journal, lambda: journal.get("d0")):
             with pytest.raises(InputError, match=r"j: cannot be read as a journal: no such table: .*journal salvage"):
                 look()
@@ -292,7 +292,7 @@ def test_a_pipe_in_its_place_is_refused_and_nobody_waits(tmp_path: Path) -> None
 
 def test_what_is_being_written_counts_once_it_is_on_the_disk(tmp_path: Path) -> None:
     async def run(journal: Journal) -> None:
-        with journal.store._lock:
+        with journal.store.file._lock:
             # The writer waits for the lock.
             write = journal.write("d", "b/m", {}, request(), completion())
             await asyncio.sleep(0.05)
@@ -357,7 +357,7 @@ def test_a_checkpoint_that_fails_is_heard_by_the_next_write(tmp_path: Path, monk
         raise RuntimeError("no checkpoint")
 
     with Journal(tmp_path / "j") as journal:
-        monkeypatch.setattr(journal.store, "tick", checkpoint)
+        monkeypatch.setattr(journal.store.file, "tick", checkpoint)
         assert failed.wait(PATIENCE)
         with pytest.raises(OperationalError, match=r"j: cannot be written: no checkpoint$"):
             put_texts(journal, "d", "Grade: 1")

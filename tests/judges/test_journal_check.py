@@ -268,7 +268,7 @@ def test_a_copy_of_the_file_alone_has_what_was_committed_before(tmp_path: Path) 
     path, copied = tmp_path / "journal.sqlite", tmp_path / "copy.sqlite"
     with Journal(path) as journal:
         fill(journal)
-        journal.store.tick()
+        journal.store.file.tick()
         shutil.copy(path, copied)
     assert tools.verify_journal(copied) == tools.JournalReport(12, ())
     # To read it left nothing beside it.
@@ -281,7 +281,7 @@ def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
     """A journal as a kill leaves it: twelve commits are in the `-wal` file only."""
     with Journal(tmp_path / "journal.sqlite") as journal:
         fill(journal, range(3))
-        journal.store.tick()
+        journal.store.file.tick()
         fill(journal, range(3, 12))
         for name in ("journal.sqlite", "journal.sqlite-wal"):
             data = (tmp_path / name).read_bytes()

@@ -44,28 +44,88 @@ _UNPREPARED = re.compile(r"missing credentials|default credentials|no module nam
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|Timeout)(?:: | - ))+")
 
 
+class _KnownModel:
+    """What litellm knows of the model behind a model string."""
+
+    def __init__(self, litellm: Any, model: str) -> None:
+        self.litellm = litellm
+        self.name = f"litellm/{model}"
+        self._model = model
+        try:
+            bare, self.provider, *_ = litellm.get_llm_provider(model)
+        except litellm.BadRequestError as error:
+            raise errors.UsageError(
+                f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
+                f"{did_you_mean(model.partition('/')[0], [*BACKENDS, *map(str, litellm.provider_list)])}"
+            ) from error
+        self._bare = str(bare)
+
+    def supports_schema(self) -> bool:
+        """Whether it takes a JSON schema of the reply."""
+        return bool(self.litellm.supports_response_schema(self._model))
+
+    def missing(self) -> list[str]:
+        """The environment variables that it needs and that are not set."""
+        return list(self.litellm.validate_environment(self._model)["missing_keys"])
+
+    def takes(self, **parameter: object) -> bool:
+        """Whether litellm hands a parameter on to the provider."""
+        return self.handed(**parameter) is not None
+
+    def handed(self, **parameters: object) -> Any:
+        """What litellm makes of parameters for the provider; None if it refuses one of them."""
+        try:
+            return self.litellm.utils.get_optional_params(
+                model=self._bare, custom_llm_provider=self.provider, drop_params=False, **parameters
+            )
+        except self.litellm.UnsupportedParamsError:
+            return None
+
+    def check_effort(self, effort: str, max_tokens: int) -> None:
+        """Refuse an effort that litellm does not hand on: some of them it maps to another, or to nothing."""
+        allowed = [] if self.takes(reasoning_effort=effort) else ["reasoning_effort"]
+        handed = self.handed(reasoning_effort=effort, allowed_openai_params=allowed)
+        if handed is None:
+            raise errors.UsageError(f"{self.name} does not take the reasoning effort {effort}")
+        opposite = "none" if effort != "none" else "high"
+        if handed in (self.handed(), self.handed(reasoning_effort=opposite)):
+            raise errors.UsageError(
+                f"{self.name}: litellm has nothing to send for the reasoning effort {effort}, as its request is the "
+                f"same without one or with {opposite}: leave --reasoning-effort out"
+            )
+        budget = at(handed, int, "thinking", "budget_tokens") or 0
+        if budget >= max_tokens:
+            raise errors.UsageError(
+                f"{self.name}: the reasoning effort {effort} is a budget of {budget} tokens for thoughts, which are "
+                f"part of the reply: raise --max-tokens above {budget}"
+            )
+
+    def price(self) -> Price | None:
+        """The list price in litellm's offline table."""
+        for key in (self._model, f"{self.provider}/{self._bare}", self._bare):
+            entry = self.litellm.model_cost.get(key, {})
+            prompt = entry.get("input_cost_per_token")
+            completion = entry.get("output_cost_per_token")
+            is_priced = prompt is not None and completion is not None
+            if is_priced and str(entry.get("litellm_provider", "")).startswith(self.provider):
+                return Price(prompt=prompt, completion=completion, cached=entry.get("cache_read_input_token_cost"))
+        return None
+
+
 class LitellmModel(Model):
     """A judge behind one model string; each call is one HTTP request, because retries belong to the loop."""
 
     def __init__(self, model: str, options: ModelOptions) -> None:
-        self.name = f"litellm/{model}"
         self._model = model
         self._options = options
-        self._litellm = load_litellm()
-        try:
-            bare, self._provider, *_ = self._litellm.get_llm_provider(model)
-        except self._litellm.BadRequestError as error:
-            raise errors.UsageError(
-                f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
-                f"{did_you_mean(model.partition('/')[0], [*BACKENDS, *map(str, self._litellm.provider_list)])}"
-            ) from error
-        self._bare = str(bare)
+        self._known = _KnownModel(load_litellm(), model)
+        self.name = self._known.name
         # litellm reads these by itself, and prefers the option.
-        self._moved = {} if options.base_url is not None else moved(self._provider, os.environ)
+        self._moved = {} if options.base_url is not None else moved(self._known.provider, os.environ)
         self.endpoint = ", ".join(f"{name}={value}" for name, value in self._moved.items()) or None
         self.forms: tuple[AnswerForm, ...] = (
             *(("label",) if options.logprobs else ()),
-            *(("json",) if self._litellm.supports_response_schema(model) else ()),
+            *(("json",) if self._known.supports_schema() else ()),
             "text",
         )
         self.omitted = omitted_by_user(options)
@@ -74,8 +134,9 @@ class LitellmModel(Model):
         self.counts_longest = "azure" in model or ".azure." in f"{options.base_url} {self.endpoint}"
         self._has_key = False
         # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
-        self._takes_temperature = self._takes(temperature=options.temperature)
-        self._takes_effort = options.reasoning_effort is None or self._takes(reasoning_effort=options.reasoning_effort)
+        self._takes_temperature = self._known.takes(temperature=options.temperature)
+        effort = options.reasoning_effort
+        self._takes_effort = effort is None or self._known.takes(reasoning_effort=effort)
 
     @property
     def address(self) -> str | None:
@@ -90,40 +151,19 @@ class LitellmModel(Model):
             raise errors.UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
             raise errors.UsageError(f"{self.name} takes no temperature {self._options.temperature:g}")
-        if self._options.logprobs and not self._takes(logprobs=True):
+        if self._options.logprobs and not self._known.takes(logprobs=True):
             raise errors.UsageError(f"{self.name} gives no label probabilities (--logprobs)")
-        if self._options.seed is not None and not self._takes(seed=self._options.seed):
+        if self._options.seed is not None and not self._known.takes(seed=self._options.seed):
             raise errors.UsageError(f"{self.name} takes no seed")
         if self._options.reasoning_effort is not None:
-            self._check_effort(self._options.reasoning_effort)
+            self._known.check_effort(self._options.reasoning_effort, self._options.max_tokens)
         self._check_key()
 
-    def _check_effort(self, effort: str) -> None:
-        """Refuse an effort that litellm does not hand on: some of them it maps to another, or to nothing."""
-        allowed = [] if self._takes_effort else ["reasoning_effort"]
-        handed = self._handed(reasoning_effort=effort, allowed_openai_params=allowed)
-        if handed is None:
-            raise errors.UsageError(f"{self.name} does not take the reasoning effort {effort}")
-        opposite = "none" if effort != "none" else "high"
-        if handed in (self._handed(), self._handed(reasoning_effort=opposite)):
-            raise errors.UsageError(
-                f"{self.name}: litellm has nothing to send for the reasoning effort {effort}, as its request is the "
-                f"same without one or with {opposite}: leave --reasoning-effort out"
-            )
-        budget = at(handed, int, "thinking", "budget_tokens") or 0
-        if budget >= self._options.max_tokens:
-            raise errors.UsageError(
-                f"{self.name}: the reasoning effort {effort} is a budget of {budget} tokens for thoughts, which are "
-                f"part of the reply: raise --max-tokens above {budget}"
-            )
-
     def _check_key(self) -> None:
-        if self._provider.startswith(_OTHER_CREDENTIALS):
+        if self._known.provider.startswith(_OTHER_CREDENTIALS):
             return
         missing = [
-            name
-            for name in self._litellm.validate_environment(self._model)["missing_keys"]
-            if not (name.endswith("_API_BASE") and self._options.base_url)
+            name for name in self._known.missing() if not (name.endswith("_API_BASE") and self._options.base_url)
         ]
         if missing:
             raise errors.MissingKeyError(
@@ -136,7 +176,7 @@ class LitellmModel(Model):
         # litellm passes these on only if told so, the first for Gemini, which takes it, and the second for most names
         # of models, deployments among them: what cannot think refuses it.
         allowed = [
-            *(["top_logprobs"] if probable and not self._takes(**probable) else []),
+            *(["top_logprobs"] if probable and not self._known.takes(**probable) else []),
             *([] if self._takes_effort else ["reasoning_effort"]),
         ]
         wished = {
@@ -153,12 +193,7 @@ class LitellmModel(Model):
 
     def price(self) -> Price | None:
         """The list price in litellm's offline table."""
-        for key in (self._model, f"{self._provider}/{self._bare}", self._bare):
-            entry = self._litellm.model_cost.get(key, {})
-            prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-            if str(entry.get("litellm_provider", "")).startswith(self._provider) and None not in prices:
-                return Price(*prices, entry.get("cache_read_input_token_cost"))
-        return None
+        return self._known.price()
 
     async def complete(self, request: Request) -> Completion:
         """Ask once."""
@@ -171,7 +206,7 @@ class LitellmModel(Model):
         started = time.perf_counter()
         try:
             # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
-            answer = await self._litellm.acompletion(
+            answer = await self._known.litellm.acompletion(
                 **self.parameters(request),
                 **({} if self._options.base_url is None else {"api_base": self._options.base_url}),
                 messages=messages,
@@ -196,23 +231,11 @@ class LitellmModel(Model):
         """Close litellm's connections."""
         await _transport().aclose()
 
-    def _takes(self, **parameter: object) -> bool:
-        return self._handed(**parameter) is not None
-
-    def _handed(self, **parameters: object) -> Any:
-        """What litellm makes of parameters for the provider; None if it refuses one of them."""
-        try:
-            return self._litellm.utils.get_optional_params(
-                model=self._bare, custom_llm_provider=self._provider, drop_params=False, **parameters
-            )
-        except self._litellm.UnsupportedParamsError:
-            return None
-
     def _error_for(
         self, error: Any, transmission: "_Transmission", headers: Mapping[str, str], request: Request
     ) -> errors.JudgeError:
         """Our error for one of litellm's, by the reply itself where it came through our transport."""
-        litellm = self._litellm
+        litellm = self._known.litellm
         status = getattr(error, "status_code", None) or 500
         text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
         refusal = read_refusal(status, transmission.content if transmission.status == status else text)
