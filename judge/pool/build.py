@@ -139,14 +139,9 @@ def build_pool(
     same = Counter(distinct[:2] for distinct in new)
     for distinct in sorted(new, key=lambda distinct: _canonical(distinct, same[distinct[:2]] > 1)):
         turn_id, text, keys = distinct
-        texts = [passages[key].text for key in keys if key in passages]
-        screened = screen(text, texts, len(texts) == len(keys)) if screen is not None else None
-        if screened is not None:
-            reason, detail = screened
-            for _, entry in groups[distinct]:
-                exclusions.append(
-                    Exclusion(run_id=entry.run_id, turn_id=turn_id, rank=entry.rank, reason=reason, detail=detail)
-                )
+        screened = _screened(screen, distinct, groups[distinct], passages)
+        if screened:
+            exclusions += screened
             continue
         bare = PooledResponse(
             response_id=f"R{first + len(responses) - len(kept):05d}",
@@ -171,6 +166,22 @@ def build_pool(
         exclusions=tuple(sorted(exclusions, key=exclusion_order)),
         turns=with_earlier((response.turn_id for response in responses), own),
     )
+
+
+def _screened(
+    screen: Screen | None, distinct: Distinct, members: Sequence[_Member], passages: Mapping[str, Passage]
+) -> list[Exclusion]:
+    """The exclusions of what the screen does not let into the pool; empty where it does."""
+    turn_id, text, keys = distinct
+    texts = [passages[key].text for key in keys if key in passages]
+    verdict = screen(text, texts, len(texts) == len(keys)) if screen is not None else None
+    if verdict is None:
+        return []
+    reason, detail = verdict
+    return [
+        Exclusion(run_id=entry.run_id, turn_id=turn_id, rank=entry.rank, reason=reason, detail=detail)
+        for _, entry in members
+    ]
 
 
 def _grouped(
