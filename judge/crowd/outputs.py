@@ -334,7 +334,9 @@ def _workers(study: Study) -> list[str]:
     if flags:
         most = sorted(flags, key=lambda worker: -flags[worker].total())[:_NAMED]
         times = "{} ({})" if len(study.labels) > 1 else "{}"
-        rows = [(worker, ", ".join(times.format(flag, n) for flag, n in flags[worker].items())) for worker in most]
+        rows: list[tuple[str, str]] = []
+        for worker in most:
+            rows.append((worker, ", ".join(times.format(flag, n) for flag, n in flags[worker].items())))
         lines += [Table(rows, ("worker", "flags (criteria)"), places=2).body(words=(0,)), _FLAGS]
     return lines
 
@@ -464,12 +466,13 @@ def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
 
 def _workers_tsv(study: Study) -> str:
     """A row for each worker and criterion, with the aggregator's own parameters last."""
-    parameters = {
-        name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
-        for name, grades in study.grades.items()
-    }
+    parameters = {}
+    for name, grades in study.grades.items():
+        parameters[name] = {key: values for key, values in grades.worker.items() if values.ndim == 1}
     keys = sorted(set[str]().union(*parameters.values()))
-    places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
+    places: dict[str, dict[str, int]] = {}
+    for name, labels in study.labels.items():
+        places[name] = {worker: i for i, worker in enumerate(labels.workers)}
 
     def own(worker: str, criterion: str) -> Iterator[float | None]:
         for key in keys:

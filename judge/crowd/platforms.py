@@ -167,6 +167,24 @@ class Platform(Record, frozen=True, kw_only=True):
         return (set(self.marks) <= set(names)) + inputs + answers >= 2
 
 
+def _id_fields(input_fields: Collection[str], layout: Layout) -> tuple[str, ...]:
+    """The fields that name what was labeled."""
+    if "task" in input_fields:
+        return ("task",)
+    if layout.turns is not None and "turn_id" not in input_fields:
+        return ("response_id",)
+    return ("response_id", "turn_id")
+
+
+def _lacking_inputs(items: Mapping[str | None, Mapping[str, str | None]], platform: Platform) -> list[str]:
+    """The columns that name no item where one was labeled, by the number of the item in its row."""
+    lacking: list[str] = []
+    for slot in sorted(items, key=lambda slot: int(slot or 0)):
+        suffix = f"_{slot}" if slot else ""
+        lacking += (f"{platform.inputs}{field}{suffix}" for field, name in items[slot].items() if name is None)
+    return lacking
+
+
 def platform_rows(
     sheet: LabelSheet, layout: Layout, problems: LabelProblems, *, platform: Platform
 ) -> Iterator["pl.DataFrame"]:
@@ -194,21 +212,13 @@ def platform_rows(
         used.update(answer.columns)
     # Lists and objects of columns that are not needed do no harm.
     problems += sheet.problems_of(sorted(used))
-    input_fields = {field for field, _ in inputs}
-    if "task" in input_fields:
-        fields: tuple[str, ...] = ("task",)
-    elif layout.turns is not None and "turn_id" not in input_fields:
-        fields = ("response_id",)
-    else:
-        fields = ("response_id", "turn_id")
-    items = {answer.slot: {field: _input(inputs, field, answer.slot) for field in fields} for _, answer in labels}
-    lacking: list[str] = []
-    for slot in sorted(items, key=lambda slot: int(slot or 0)):
-        suffix = f"_{slot}" if slot else ""
-        lacking += (f"{platform.inputs}{field}{suffix}" for field, name in items[slot].items() if name is None)
-    for name in (worker, *layout.columns.values()):
-        if name not in sheet.columns and not _is_stem(name, sheet.columns, platform):
-            lacking.append(name)
+    fields = _id_fields({field for field, _ in inputs}, layout)
+    items: dict[str | None, dict[str, str | None]] = {}
+    for _, answer in labels:
+        items[answer.slot] = {field: _input(inputs, field, answer.slot) for field in fields}
+    asked = (worker, *layout.columns.values())
+    lacking = _lacking_inputs(items, platform)
+    lacking += (name for name in asked if name not in sheet.columns and not _is_stem(name, sheet.columns, platform))
     if lacking:
         field = "worker" if lacking == [worker] else "response_id"
         heads = ", ".join(map(shown, sheet.columns[:20]))
@@ -218,7 +228,9 @@ def platform_rows(
     if not labels:
         problems.append(sheet.problem("missing_column", "line 1", _no_label(answers, columns, layout)))
         return
-    cells = {slot: {field: text_of(str(name)) for field, name in names.items()} for slot, names in items.items()}
+    cells: dict[str | None, dict[str, pl.Expr]] = {}
+    for number, names in items.items():
+        cells[number] = {field: text_of(str(name)) for field, name in names.items()}
     shown_items = ((cells[answer.slot][fields[0]] != "").cast(pl.Int32) for _, answer in labels)
     labeled = sheet.texts(pl.sum_horizontal(shown_items))
     seconds = layout.columns.get("seconds", platform.seconds)
@@ -493,7 +505,9 @@ def without_left_out(
         for name, value in cells.iter_rows():
             listed.setdefault(name, set()).add(value.replace("_", " "))
     out = {name for name, values in listed.items() if not values & _VOTING}
-    workers = {name for frame in frames for name in frame["worker"].unique()}
+    workers: set[str] = set()
+    for frame in frames:
+        workers.update(frame["worker"].unique())
     file = ", ".join(sheet.file for sheet in submissions)
     if frames and not workers & listed.keys():
         example = ", ".join(map(shown, sorted(workers)[:3]))
@@ -506,10 +520,12 @@ def without_left_out(
     kept = [frame.filter(~pl.col("worker").is_in(list(out))) for frame in frames]
     lost = sum(frame.height for frame in frames) - sum(frame.height for frame in kept)
     if gone := sorted(out & workers):
-        states = tally(Counter(state or "no state" for name in gone for state in listed[name]))
+        states = Counter[str]()
+        for name in gone:
+            states.update(state or "no state" for state in listed[name])
         message = (
             f"{count(lost, 'label')} of {count(len(gone), 'participant')} left out, neither approved nor awaiting "
-            f"review: {states}; such as {shown(gone[0])}"
+            f"review: {tally(states)}; such as {shown(gone[0])}"
         )
         problems.append(file_problem("row_left_out", file, message, severity="warning"))
     return kept

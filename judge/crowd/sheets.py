@@ -90,7 +90,10 @@ class LabelSheet:
 
     def problems_of(self, columns: Sequence[str]) -> list[Problem]:
         """The problems of the cells of these columns."""
-        return [problem for name in columns for problem in self.problems.get(name, {}).values()]
+        problems: list[Problem] = []
+        for name in columns:
+            problems.extend(self.problems.get(name, {}).values())
+        return problems
 
     def shared_names(self, fields: Mapping[str, str]) -> list[Problem]:
         """A problem for each name that several columns have; `fields`: what the column of a name is needed for."""
@@ -236,7 +239,10 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     header, rows = tabular.read_table(path, problems, only_once=())
     if not rows or len(problems) > before:
         return None
-    columns = {name: [row.cells[name] for row in rows] for name in header if name}
+    columns: dict[str, list[str]] = {}
+    for name in header:
+        if name:
+            columns[name] = [row.cells[name] for row in rows]
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     lines = np.array([row.line for row in rows])
     _, names = next(tabular.table_records(text, tabular.delimiter_of(path, text)))
@@ -404,7 +410,9 @@ def _desk_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if not labels:
         problems.append(file_problem("empty_file", path, "the store holds no label"))
         return None
-    columns = {name: [cell_text(label[name]) for label in labels] for name in _OF_DESK}
+    columns: dict[str, list[str]] = {}
+    for name in _OF_DESK:
+        columns[name] = [cell_text(label[name]) for label in labels]
     columns["label"] = [UNABLE if label["grade"] is None else cell_text(label["grade"]) for label in labels]
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return LabelSheet(str(path), frame, np.arange(1, len(labels) + 1), "label")

@@ -183,7 +183,10 @@ def _check_found(
 
 def field_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """The columns by the first name of their field."""
-    first = {name: field for field, names in FIELDS.items() for name in names}
+    first: dict[str, str] = {}
+    for field, names in FIELDS.items():
+        for name in names:
+            first[name] = field
     fields = {first.get(name, name): column for name, column in columns.items()}
     if len(fields) < len(columns):
         raise UsageError(f"--column gives one field twice: {', '.join(columns)}")
@@ -229,7 +232,10 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
     lacking = [f"no column {shown(name)}" for name in layout.columns.values() if name not in sheet.columns]
     labels = _label_columns(sheet, columns, layout)
     lacking += _lacking(columns, layout, labeled=bool(labels))
-    needed = {name: field for field, names in FIELDS.items() if field not in layout.columns for name in names}
+    needed: dict[str, str] = {}
+    for field, names in FIELDS.items():
+        if field not in layout.columns:
+            needed.update(dict.fromkeys(names, field))
     if shared := sheet.shared_names(needed | {name: field for field, name in layout.columns.items()}):
         problems += shared
         return
@@ -259,13 +265,12 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
 
 def _label_columns(sheet: LabelSheet, columns: Mapping[str, str], layout: Layout) -> list[tuple[str, LabelColumn]]:
     """The columns of labels, with what their names say."""
-    if layout.workers:
-        return [
-            (name, LabelColumn(worker=name))
-            for name in sheet.columns
-            if any(name == pattern or fnmatchcase(name, pattern) for pattern in layout.workers)
-        ]
     labels: list[tuple[str, LabelColumn]] = []
+    if layout.workers:
+        for name in sheet.columns:
+            if any(name == pattern or fnmatchcase(name, pattern) for pattern in layout.workers):
+                labels.append((name, LabelColumn(worker=name)))
+        return labels
     for field, name in columns.items():
         if field == "label":
             labels.append((name, LabelColumn()))

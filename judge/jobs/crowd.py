@@ -206,18 +206,8 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     others = {pair: other.response_id for pair, other in other_orders(pool).items()} if pool else {}
     stated = tuple(map(find_criterion, plan.prompts))
     steps(Step("reading labels"))
-    layout = Layout(
-        columns=plan.columns,
-        scales=_scales(plan.scales, stated),
-        criteria=plan.criteria,
-        turns={item.item_id: item.turn_id for item in pooled} if pool else None,
-        other_orders=others,
-        beside=known_file.criteria if known_file else (),
-        repeatable=known_file.items if known_file else (),
-        words=_words(plan.words, {prompt.name: prompt for prompt in stated}),
-        missing=frozenset(map(value_key, plan.missing)),
-        **plan.reading,
-    )
+    turns = {item.item_id: item.turn_id for item in pooled} if pool else None
+    layout = _layout(plan, stated, known_file, turns, others)
     labels = read_tables(list(plan.labels), layout, warnings)
     scales = {name: table.grades for name, table in labels.items()}
     problems = LabelProblems()
@@ -254,19 +244,54 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         for path in plan.with_judgments:
             judges += read_labels(path, grades_only=True)
         files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
-    inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
-    inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns, plan.bank) if path is not None]
-    inputs += [pool_file(plan.pool)] if plan.pool is not None else []
     options = _options(plan, {name: scales[name] for name in graded.labels})
     options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in stated}
-    named = ((f"table {place}", table) for place, table in enumerate(plan.labels, start=1))
-    tables = {name: frame_digest(name, table) for name, table in named if not isinstance(table, Path)}
-    write_crowd(plan.out, files, inputs, options, tables)
+    write_crowd(plan.out, files, _inputs(plan), options, _table_digests(plan))
     return CrowdOutcome(
         study=graded,
         warnings=(*warnings, *problems, *problems.rest(), *cautions(graded), *empty),
         empty=bool(empty),
     )
+
+
+def _layout(
+    plan: CrowdPlan,
+    prompts: Sequence[Criterion],
+    known_file: KnownFile | None,
+    turns: Mapping[str, str] | None,
+    other_orders: Mapping[str, str],
+) -> Layout:
+    """How the tables of labels are read; `turns`: those of the pool's responses, by their ids."""
+    return Layout(
+        columns=plan.columns,
+        scales=_scales(plan.scales, prompts),
+        criteria=plan.criteria,
+        turns=turns,
+        other_orders=other_orders,
+        beside=known_file.criteria if known_file else (),
+        repeatable=known_file.items if known_file else (),
+        words=_words(plan.words, {prompt.name: prompt for prompt in prompts}),
+        missing=frozenset(map(value_key, plan.missing)),
+        **plan.reading,
+    )
+
+
+def _inputs(plan: CrowdPlan) -> list[Path]:
+    """The files that the plan names."""
+    inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
+    inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns, plan.bank) if path is not None]
+    if plan.pool is not None:
+        inputs.append(pool_file(plan.pool))
+    return inputs
+
+
+def _table_digests(plan: CrowdPlan) -> dict[str, str]:
+    """The digests of the tables that are no files, by their places."""
+    digests: dict[str, str] = {}
+    for number, table in enumerate(plan.labels, start=1):
+        if not isinstance(table, Path):
+            digests[f"table {number}"] = frame_digest(f"table {number}", table)
+    return digests
 
 
 def _words(given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> Callable[[str, Sequence[int]], Words]:
@@ -282,9 +307,9 @@ def _words(given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> Callab
 
 def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
     """The one scale of all criteria, or the scales by name."""
-    named: dict[str, tuple[int, ...]] = {
-        prompt.name: tuple(sorted(level.grade for level in prompt.scale.levels)) for prompt in prompts
-    }
+    named: dict[str, tuple[int, ...]] = {}
+    for prompt in prompts:
+        named[prompt.name] = tuple(sorted(level.grade for level in prompt.scale.levels))
     for text in given:
         name, _, ends = text.rpartition("=")
         bounds = scale_bounds(ends)
