@@ -70,23 +70,16 @@ def alternative_annotator(
         return Undefined("fewer than 2 assessors")
     H = np.stack(list(humans.values()))
     values = np.arange(max(H.max(initial=0), judge.max(initial=0)) + 1) if grades is None else np.asarray(grades)
-    graded = H >= 0
-    x = values[H].astype(np.float64)
-    y = values[judge].astype(np.float64)
     p_values = {}
     n = {}
     wins = []
     for place, name in enumerate(humans):
-        others = graded.copy()
-        others[place] = False
-        shared = graded[place] & (judge >= 0) & others.any(axis=0)
-        if shared.sum() < fewest:
+        shared, judge_score, human_score = _scores(place, H, judge, values, score)
+        if shared < fewest:
             continue
-        judge_score = _nearness(y[shared], x[:, shared], others[:, shared], score)
-        human_score = _nearness(x[place, shared], x[:, shared], others[:, shared], score)
         won = judge_score >= human_score
         p_values[name] = _p((human_score >= judge_score).astype(np.float64) - won, epsilon)
-        n[name] = int(shared.sum())
+        n[name] = shared
         wins.append(won.mean())
     if not p_values:
         return Undefined(f"no assessor has {fewest} items that the judge and another assessor graded too")
@@ -95,6 +88,24 @@ def alternative_annotator(
     return AlternativeTest(
         epsilon=epsilon, omega=omega, rho=float(np.mean(wins)), p_values=p_values, rejected=rejected, n=n
     )
+
+
+def _scores(
+    place: int,
+    H: NDArray[np.int64],
+    judge: NDArray[np.int64],
+    values: NDArray[np.int64],
+    score: Literal["accuracy", "rmse"],
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """The number of items that an assessor shares with the judge and another assessor, and both scores (n,) on them."""
+    others = H >= 0
+    others[place] = False
+    shared = (H[place] >= 0) & (judge >= 0) & others.any(axis=0)
+    x = values[H[:, shared]].astype(np.float64)
+    y = values[judge[shared]].astype(np.float64)
+    judge_score = _nearness(y, x, others[:, shared], score)
+    human_score = _nearness(x[place], x, others[:, shared], score)
+    return int(shared.sum()), judge_score, human_score
 
 
 def _nearness(

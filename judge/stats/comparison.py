@@ -126,20 +126,20 @@ def compare(
     )
     few = int(judged.sum()) < FEWEST_COMPARED
     p_values = dict(zip(known, _p_values(observed, null, exact, few=few), strict=True))
-    compared = tuple(
-        JudgeDifference(
-            *pair,
-            replace(difference, reason=TOO_FEW) if few and place in p_values and not difference.reason else difference,
-            *p_values.get(place, (None, None, None)),
-            exact,
+    compared: list[JudgeDifference] = []
+    for place, ((a, b), difference) in enumerate(zip(names, differences, strict=True)):
+        p, p_max_t, p_holm = p_values.get(place, (None, None, None))
+        if few and place in p_values and not difference.reason:
+            difference = replace(difference, reason=TOO_FEW)
+        compared.append(
+            JudgeDifference(a=a, b=b, difference=difference, p=p, p_max_t=p_max_t, p_holm=p_holm, exact=exact)
         )
-        for place, (pair, difference) in enumerate(zip(names, differences, strict=True))
-    )
     among = {judge for pair in names for judge in pair} if candidates is None else set(candidates)
     if few:
-        return Compared(compared, frozenset(among))
+        return Compared(tuple(compared), frozenset(among))
     signed = observed * [_direction(*tables[place], STATISTICS[name], grades) for place in known]
-    return Compared(compared, _not_eliminated([names[place] for place in known], signed, null, exact, among, 1 - level))
+    best = _not_eliminated([names[place] for place in known], signed, null, exact, among, 1 - level)
+    return Compared(tuple(compared), best)
 
 
 def _p_values(

@@ -338,7 +338,8 @@ def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estim
         return Estimate(value=mean, low=None, high=None, n=items, topics=topics, reason=reason)
     df = sum(variances) ** 2 / sum(V**2 / (count - 1) for V, count in zip(variances, counts, strict=True))
     half = t_quantile(level, df) * variance**0.5
-    return Estimate(mean, *within(mean, half, (-1, 1)), items, topics)
+    low, high = within(mean, half, (-1, 1))
+    return Estimate(value=mean, low=low, high=high, n=items, topics=topics)
 
 
 def _placed(positive: ArrayLike, topics: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.int64], int]:

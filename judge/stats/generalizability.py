@@ -265,12 +265,18 @@ def without_parts(table: GradeTable) -> tuple[GradeVariance | Undefined, ...]:
     """The components without each topic in turn or, of more than 25 topics, without each of 25 parts of them."""
     topics = _codes(table.topics)
     parts = topics % _PARTS
-    found = []
+    variances = []
     for part in range(min(int(topics.max()) + 1, _PARTS)):
         rows = np.flatnonzero(parts != part).tolist()
-        columns = ([column[row] for row in rows] if column is not None else None for column in table)
-        found.append(grade_variance(GradeTable(*columns)))  # type: ignore[arg-type]
-    return tuple(found)
+        rest = GradeTable(
+            values=[table.values[row] for row in rows],
+            runs=[table.runs[row] for row in rows],
+            topics=[table.topics[row] for row in rows],
+            turns=[table.turns[row] for row in rows],
+            assessors=None if table.assessors is None else [table.assessors[row] for row in rows],
+        )
+        variances.append(grade_variance(rest))
+    return tuple(variances)
 
 
 def planned_topics(

@@ -88,11 +88,12 @@ def run_differences(
         if estimate.topics >= FEWEST_TOPICS_COMPARED:
             tested.append(place)
     p, adjusted = _p_values(sums[tested], sizes[tested], topic_signs(len(names), flips, rng))
-    of_place = {place: (float(p[k]), float(adjusted[k])) for k, place in enumerate(tested)}
-    return tuple(
-        Difference(a, b, estimate, *of_place.get(place, (None, None)))
-        for place, ((a, b), estimate) in enumerate(zip(pairs, estimates, strict=True))
-    )
+    p_values = {place: (float(p[k]), float(adjusted[k])) for k, place in enumerate(tested)}
+    differences: list[Difference] = []
+    for place, ((a, b), estimate) in enumerate(zip(pairs, estimates, strict=True)):
+        alone, with_all = p_values.get(place, (None, None))
+        differences.append(Difference(a=a, b=b, difference=estimate, p=alone, p_adjusted=with_all))
+    return tuple(differences)
 
 
 def _without_skewness(x: Floats, skewness: Floats, T: Floats | int) -> Floats:

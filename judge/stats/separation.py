@@ -94,7 +94,10 @@ def shared_ranks(scores: Sequence[float | None], *, higher_is_better: bool = Tru
     """
     signed = [None if score is None else score if higher_is_better else -score for score in scores]
     known = [score for score in signed if score is not None]
-    return [None if score is None else 1 + sum(other > score + ROUNDING for other in known) for score in signed]
+    ranks: list[int | None] = []
+    for score in signed:
+        ranks.append(None if score is None else 1 + sum(other > score + ROUNDING for other in known))
+    return ranks
 
 
 def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray[np.bool_]:
@@ -187,14 +190,20 @@ def compact_letters(apart: NDArray[np.bool_], order: Sequence[int] | NDArray[np.
     R = len(apart)
     columns = [frozenset(range(R))]
     for i, j in zip(*np.nonzero(np.triu(apart)), strict=True):
-        split = {part for column in columns for part in _parts(column, int(i), int(j))}
-        columns = [part for part in split if not any(part < larger for larger in split)]
+        split: set[frozenset[int]] = set()
+        for column in columns:
+            split.update(_parts(column, int(i), int(j)))
+        columns = []
+        for part in split:
+            if not any(part < larger for larger in split):
+                columns.append(part)
     place = {int(run): k for k, run in enumerate(order)}
     columns.sort(key=lambda column: sorted(place[run] for run in column))
     names = [ascii_letters[k] if k < len(ascii_letters) else f"({k})" for k in range(len(columns))]
-    return tuple(
-        "".join(name for name, column in zip(names, columns, strict=True) if run in column) for run in range(R)
-    )
+    letters: list[str] = []
+    for run in range(R):
+        letters.append("".join(name for name, column in zip(names, columns, strict=True) if run in column))
+    return tuple(letters)
 
 
 def _parts(column: frozenset[int], i: int, j: int) -> tuple[frozenset[int], ...]:
