@@ -88,7 +88,9 @@ def _trec_eval_lines(scores: Sequence[Score], *, turns: bool) -> str:
     for run_id, group in groups_of((score.run_id, score) for score in scores).items():
         lines.append(f"{'runid':<22}\tall\t{escape_cell(run_id)}\n")
         every = sorted(set().union(*(score.values for score in group)), key=natural_key) if turns else ()
-        values = [(score, turn_id, score.values.get(turn_id)) for turn_id in every for score in group]
+        values: list[tuple[Score, str, float | None]] = []
+        for turn_id in every:
+            values.extend((score, turn_id, score.values.get(turn_id)) for score in group)
         values += [(score, "all", score.mean.value) for score in group]
         lines += [BOARDS["trec_eval"](score, turn, value) + "\n" for score, turn, value in values if value is not None]
     return "".join(lines)

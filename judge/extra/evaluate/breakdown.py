@@ -8,6 +8,7 @@ average across runs, median or better": `median_or_better`, `average_run`. `brea
 
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from judge.records import Estimate, Record
 from judge.results.rows import RunDifference, Score, noted
 from judge.results.tables import ALPHA, is_apart, paired, tie_letters
 from judge.runs.records import Topic
+from judge.runs.topics import turns_by_id
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 
 ROUNDING = 1e-9
@@ -75,11 +77,11 @@ def turn_facts(
     topics file tells.
     """
     depths = depths or {}
-    known = {turn.turn_id: turn for topic in topics or () for turn in topic.turns}
-    personal = any(turn.ptkb for turn in known.values())
+    turns = turns_by_id(topics or ())
+    personal = any(turn.ptkb for turn in turns.values())
     facts: dict[str, TurnFacts] = {}
     for turn_id in sorted(set(turn_ids), key=natural_key):
-        turn = known.get(turn_id)
+        turn = turns.get(turn_id)
         depth = depths.get(turn_id, _number(turn_id)) if turn is None else len(turn.context) + 1
         linked = None if turn is None or not personal else bool(turn.ptkb_provenance)
         facts[turn_id] = TurnFacts(turn_id, topic_of(turn_id), depth, linked)
@@ -133,10 +135,10 @@ def average_run(runs: Sequence[Score], reading: Reading = UNIT) -> Score:
     Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well. There
     is at least one run.
     """
-    turn_ids = sorted({turn_id for run in runs for turn_id in run.values}, key=natural_key)
-    values = {
-        turn_id: statistics.fmean(run.values[turn_id] for run in runs if turn_id in run.values) for turn_id in turn_ids
-    }
+    turn_ids = sorted(set(chain.from_iterable(run.values for run in runs)), key=natural_key)
+    values: dict[str, float] = {}
+    for turn_id in turn_ids:
+        values[turn_id] = statistics.fmean(run.values[turn_id] for run in runs if turn_id in run.values)
     return Score(run_id="average", criterion=runs[0].criterion, mean=_mean(values, reading), values=values)
 
 
@@ -172,12 +174,11 @@ def by_group(runs: Sequence[Score], groups: Groups, name: str, reading: Reading 
 def by_run_and_group(runs: Sequence[Score], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
     """A line for each run, and each topic, depth and dependence on the PTKB; runs best first."""
     kinds: tuple[By, ...] = ("topic", "depth", "ptkb")
-    lines = tuple(
-        (run.criterion, run.run_id, by, str(group), mean.n, mean)
-        for run in best_first(runs, reading)
-        for by in kinds
-        for group, mean in group_means(run, groups_of(facts, by), reading).items()
-    )
+    lines: list[tuple[Cell, ...]] = []
+    for run in best_first(runs, reading):
+        for kind in kinds:
+            for group, mean in group_means(run, groups_of(facts, kind), reading).items():
+                lines.append((run.criterion, run.run_id, kind, str(group), mean.n, mean))
     columns = ("measure", "run", "by", "group", "turns", "mean")
     return Table(
         lines,
@@ -212,14 +213,12 @@ def stacked(
         raise ValueError("tables of different columns cannot be stacked")
     first = (column,) if names is not None else ()
     heads: list[tuple[Cell, ...]] = [(name,) for name in names] if names is not None else [()] * len(grids)
-    lines = tuple((*head, *line) for head, grid in zip(heads, grids, strict=True) for line in grid)
-    common = {note for note in grids[0].notes if all(note in grid.notes for grid in grids)}
-    notes = [
-        f"{head[0]}, {note}" if head else note
-        for head, grid in zip(heads, grids, strict=True)
-        for note in grid.notes
-        if note not in common
-    ]
+    common = set(grids[0].notes).intersection(*(grid.notes for grid in grids))
+    lines: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    for head, grid in zip(heads, grids, strict=True):
+        lines.extend((*head, *line) for line in grid)
+        notes.extend(f"{head[0]}, {note}" if head else note for note in grid.notes if note not in common)
     notes += [note for note in grids[0].notes if note in common]
     return Table(
         rows=lines, columns=(*first, *grids[0].columns), title=title, notes=dict.fromkeys(notes), places=grids[0].places
@@ -250,18 +249,17 @@ def breakdown_pictures(
         drawn["depths"] = curve_plot(
             [(of, _by_depth(average, depths, reading))], "depth of the turn", axis, f"{heading} by depth: {of}"
         )
-    lines = [
-        (f"turns {word} PTKB statements", _by_depth(average, of_word, reading))
-        for word in PTKB.values()
-        if (of_word := {turn_id: depth for turn_id, depth in depths.items() if linked.get(turn_id) == word})
-    ]
+    lines: list[tuple[str, list[tuple[int, Estimate]]]] = []
+    for word in PTKB.values():
+        if of_word := {turn_id: depth for turn_id, depth in depths.items() if linked.get(turn_id) == word}:
+            lines.append((f"turns {word} PTKB statements", _by_depth(average, of_word, reading)))
     if len(lines) == len(PTKB):
         drawn["ptkb"] = curve_plot(lines, "depth of the turn", axis, f"{heading} by PTKB statements: {of}")
-    return {
-        f"{name}.{ending}": content
-        for name, forms in drawn.items()
-        for ending, content in zip(("svg", "png"), forms, strict=True)
-    }
+    pictures: dict[str, bytes] = {}
+    for name, forms in drawn.items():
+        for ending, content in zip(("svg", "png"), forms, strict=True):
+            pictures[f"{name}.{ending}"] = content
+    return pictures
 
 
 def _by_depth(run: Score, depths: Groups, reading: Reading) -> list[tuple[int, Estimate]]:

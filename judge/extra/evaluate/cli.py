@@ -85,12 +85,12 @@ def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[Score]:
         measures = {"mean": "grade_1", "positive": f"{share}_1"}
     else:
         measures = {"mean": "grade@1", "positive": f"{share}@1" if level is None else f"P(rel={level})@1"}
-    return [
-        structs.replace(score, criterion=measures[measure])
-        for run in of.runs
-        for measure in RESPONSE_MEASURES
-        if (score := run.scores.get((measure, over))) is not None
-    ]
+    scores: list[Score] = []
+    for run in of.runs:
+        for measure in RESPONSE_MEASURES:
+            if (score := run.scores.get((measure, over))) is not None:
+                scores.append(structs.replace(score, criterion=measures[measure]))
+    return scores
 
 
 def passages(plan: measured.PassagesPlan, output: RankingFormat) -> int:

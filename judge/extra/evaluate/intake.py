@@ -49,7 +49,9 @@ Rank = Callable[[Run, Sequence[TurnPlace]], RankedRun]
 def passage_ranking(run: Run, places: Sequence[TurnPlace] = ()) -> RankedRun:
     """The passages of a run as one ranking a turn."""
     ranked = ranking(run).items()
-    columns = {turn_id: [(column(key), score) for key, score in passages] for turn_id, passages in ranked}
+    columns: dict[str, list[tuple[str, float]]] = {}
+    for turn_id, passages in ranked:
+        columns[turn_id] = [(column(key), score) for key, score in passages]
     return RankedRun(run.run_id, run.file, columns)
 
 
@@ -173,12 +175,14 @@ def own_assessment(topics: Iterable[Topic]) -> dict[str, dict[str, int]]:
 
     Of iKAT 2023 this is the assessment by the organizers. As there, a turn without a linked statement is not assessed.
     """
-    return {
-        turn.turn_id: {statement.ptkb_id: int(statement.ptkb_id in turn.ptkb_provenance) for statement in turn.ptkb}
-        for topic in topics
-        for turn in topic.turns
-        if turn.ptkb_provenance
-    }
+    grades: dict[str, dict[str, int]] = {}
+    for topic in topics:
+        for turn in topic.turns:
+            if turn.ptkb_provenance:
+                grades[turn.turn_id] = {
+                    statement.ptkb_id: int(statement.ptkb_id in turn.ptkb_provenance) for statement in turn.ptkb
+                }
+    return grades
 
 
 def _numbers(named: Sequence[str], form: str, turns: Mapping[str, Turn] | None, turn_id: str) -> list[str | None]:

@@ -1,5 +1,6 @@
 """Runs by their passages and PTKB statements: what `judge evaluate passages` and `statements` do, from Python too."""
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -196,7 +197,11 @@ def means(evaluation: Evaluation) -> Table[Any]:
 
 def _counted(evaluation: Evaluation) -> list[str]:
     """What is counted of any run, in the order of COUNTS."""
-    return [name for name in COUNTS if any(name in score.counts for score in evaluation.main)]
+    names: list[str] = []
+    for name in COUNTS:
+        if any(name in score.counts for score in evaluation.main):
+            names.append(name)
+    return names
 
 
 def _count(score: Score, name: str) -> int | None:
@@ -210,9 +215,12 @@ def _mean_under(score: Score, name: str, by_run: Mapping[str, Mapping[str, Score
 def side_by_side(evaluations: Sequence[Evaluation]) -> Table[Any]:
     """A line for each run with its main measure by every assessment, best first by the first of them."""
     asked = evaluations[0].asked
-    by_run = [{score.run_id: score.mean for score in evaluation.main} for evaluation in evaluations]
+    lines: dict[str, list[Cell]] = {score.run_id: [score.run_id] for score in evaluations[0].main}
+    for evaluation in evaluations:
+        for score in evaluation.main:
+            lines[score.run_id].append(score.mean)
     return Table(
-        ((score.run_id, *(means[score.run_id] for means in by_run)) for score in evaluations[0].main),
+        lines.values(),
         ("run", *(evaluation.assessment for evaluation in evaluations)),
         f"{asked.main} by each assessment",
         (breakdown.INTERVALS[asked.cluster],),
@@ -455,7 +463,7 @@ def _measure_runs(
         if highest < plan.relevant:
             # Every measure would be 0.
             raise UsageError(f"{name}: no {item} has grade {plan.relevant} or more; the highest is {highest}")
-    graded = {turn_id for _, grades in assessments for turn_id in grades}
+    graded = set(itertools.chain.from_iterable(grades for _, grades in assessments))
     evaluators = [Evaluator(name, grades, asked) for name, grades in assessments]
     warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems)
     steps(Step("comparing runs"))
@@ -497,7 +505,7 @@ def _add_runs(
             elif not any(earlier.severity == "error" for earlier in problems):
                 evaluator.add(run)
     if not measured:
-        problems += (problem for found in ungraded.values() for problem in found)
+        problems += itertools.chain.from_iterable(ungraded.values())
     if errors := [problem for problem in problems if problem.severity == "error"]:
         raise InputError(f"runs and grades that cannot be used together: {count(len(errors), 'problem')}", errors)
     warnings += [f"{problem.file}: {problem.message}" for problem in problems]

@@ -39,12 +39,12 @@ from judge.io.text import count, number, printable_id, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import read_pool_folder
 from judge.pool.lists import own_turn_id
-from judge.pool.records import Pool
+from judge.pool.records import Pool, PooledResponse
 from judge.pool.run_choice import DEFAULT_MEASURE
 from judge.records import Criterion, Problem, Scale, file_problem
 from judge.results.citations import refuse_measured
 from judge.runs.profiles import possible_years, year_of
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 _MOST_GRADES = 101
 """Grades of the longest scale that is taken from what a file holds."""
@@ -255,31 +255,37 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
         return
     first, second = (str(given.path.with_name("pool.jsonl")) for given in (a, b))
     message = f"another response than in {first}: its turn, text or passages differ"
-    known, others = (
-        {one.response_id: (one.turn_id, response_digest(one), one.passages) for one in pool.responses}
-        for pool in (a.pool, b.pool)
-    )
-    problems = [
-        file_problem("other_response", second, message, response_id, turn_id=response[0])
-        for response_id, response in others.items()
-        if known.get(response_id, response) != response
-    ]
+    own = {response.response_id: _content(response) for response in a.pool.responses}
+    problems: list[Problem] = []
+    for response in b.pool.responses:
+        response_id = response.response_id
+        content = _content(response)
+        if own.get(response_id, content) != content:
+            problems.append(file_problem("other_response", second, message, response_id, turn_id=response.turn_id))
     told = f"{count(len(problems), 'id')} of different responses; judge one pool twice"
     refuse(problems, f"{first} and {second}: {told}")
+
+
+def _content(response: PooledResponse) -> tuple[str, str, tuple[str, ...]]:
+    """What tells a response from others: its turn, text and passages."""
+    return response.turn_id, response_digest(response), response.passages
 
 
 def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[dict[str, Ranked], bool]:
     """What each run of files and folders ranks, and whether all are responses of a pool."""
     pools = [path for path in given if (Path(path) / "pool.jsonl").is_file() or Path(path).name == "pool.jsonl"]
     files = [path for path in given if path not in pools]
-    read = (pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv")).items() for path in pools)
-    found = [run for of_pool in read for run in of_pool]
+    rankings: list[tuple[str, Ranked]] = []
+    for path in pools:
+        rankings.extend(pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv")).items())
     for ranked in ranked_runs(files, passage_ranking, problems) if files else ():
         # Runs rank much the same items, so that their ids are kept once.
-        ids = {turn: tuple(sys.intern(item_id) for item_id, _ in items) for turn, items in ranked.ranking.items()}
-        found.append((ranked.run_id, {turn: items for turn, items in ids.items() if items}))
+        ids: dict[str, tuple[str, ...]] = {}
+        for turn, items in ranked.ranking.items():
+            ids[turn] = tuple(sys.intern(item_id) for item_id, _ in items)
+        rankings.append((ranked.run_id, {turn: items for turn, items in ids.items() if items}))
     runs: dict[str, Ranked] = {}
-    for run_id, turns in found:
+    for run_id, turns in rankings:
         if run_id in runs:
             message = f"the run {shown(run_id)} is given twice"
             problems.append(file_problem("duplicate_run_id", ", ".join(map(str, given)), message))
@@ -295,10 +301,19 @@ def pooled_runs(pool: Pool) -> dict[str, Ranked]:
     for entry, response in sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id))):
         turns = ranked.setdefault(entry.run_id, {})
         turns.setdefault(own_turn_id(column(response.turn_id)), []).append(response.response_id)
-    return {
-        run_id: {turn: tuple(dict.fromkeys(names)) for turn, names in ranked[run_id].items()}
-        for run_id in sorted(ranked, key=natural_key)
-    }
+    runs: dict[str, Ranked] = {}
+    for run_id in sorted(ranked, key=natural_key):
+        runs[run_id] = {turn: tuple(dict.fromkeys(names)) for turn, names in ranked[run_id].items()}
+    return runs
+
+
+def _ranks_graded(run: Ranked, turns: Sequence[str], a: GradeSet, b: GradeSet) -> bool:
+    """Whether a run ranks an item in these turns that one of the sets graded."""
+    for turn_id in turns:
+        graded = a.grades[turn_id].keys() | b.grades[turn_id].keys()
+        if not graded.isdisjoint(run.get(turn_id, ())):
+            return True
+    return False
 
 
 def check_runs(runs: Mapping[str, Ranked], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:
@@ -315,13 +330,7 @@ def check_runs(runs: Mapping[str, Ranked], turns: Sequence[str], a: GradeSet, b:
             continue
         problems.append(file_problem("other_turns", shown(run_id), message))
     refuse(problems, f"{count(len(problems), 'run')} that the grades are not of")
-    if runs and not any(
-        item_id in of.grades[turn_id]
-        for run in runs.values()
-        for turn_id in turns
-        for item_id in run.get(turn_id, ())
-        for of in (a, b)
-    ):
+    if runs and not any(_ranks_graded(run, turns, a, b) for run in runs.values()):
         raise InputError(
             "no run ranks an item that A or B graded: qrels of responses go with an output folder of `judge run` or "
             "its response_runs/, qrels of passages with the runs"
@@ -402,12 +411,12 @@ def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> 
 
 
 def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
-    known = {turn.turn_id for topic in read_topics(path) for turn in topic.turns}
-    problems = [
-        file_problem("unknown_turn", of.name, f"the topics of {path} lack this turn", turn_id=printable_id(turn_id))
-        for of in sets
-        for turn_id in sorted(of.grades.keys() - known, key=natural_key)
-    ]
+    turns = turns_by_id(read_topics(path))
+    message = f"the topics of {path} lack this turn"
+    problems: list[Problem] = []
+    for side in sets:
+        for turn_id in sorted(side.grades.keys() - turns.keys(), key=natural_key):
+            problems.append(file_problem("unknown_turn", side.name, message, turn_id=printable_id(turn_id)))
     refuse(problems, f"{count(len(problems), 'graded turn')} that the topics lack")
 
 
@@ -423,7 +432,9 @@ def _ungraded(rankings: Sequence[RankedBySets]) -> Iterator[str]:
 def _write(out: Path, plan: QrelsPlan, outcome: QrelsOutcome) -> None:
     inputs = [plan.a, plan.b, *plan.runs]
     check_apart(out, inputs)
-    files = {name: content for key, grid in outcome.grids.items() for name, content in grid.files(key).items()}
+    files: dict[str, bytes] = {}
+    for stem, grid in outcome.grids.items():
+        files.update(grid.files(stem))
     for place, ranking in enumerate(outcome.rankings if has_extra("pictures") else (), 1):
         name = "slopes" if len(outcome.rankings) == 1 else f"slopes-{place}"
         files[f"{name}.svg"], files[f"{name}.png"] = _picture(ranking, outcome.agreement)

@@ -1,6 +1,7 @@
 """What a report says by the measures of `evaluate`: runs by topic and depth, and how far two folders' grades agree."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from judge.calibrate.intake import same_grades
@@ -40,7 +41,8 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
         if not any(row.counts["n"] for row in folder.tables.leaderboard if row.criterion == criterion.name):
             continue
         runs = _runs(folder, criterion)
-        facts = turn_facts({turn_id for run in runs for turn_id in run.values}, depths=depths(folder.judged.pool.turns))
+        turn_ids = chain.from_iterable(run.values for run in runs)
+        facts = turn_facts(turn_ids, depths=depths(folder.judged.pool.turns))
         for kind, sheets in parts.items():
             if sheet := _sheet(folder, criterion, runs, facts, kind):
                 sheets.append(sheet)
@@ -52,11 +54,14 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
 def _runs(folder: RunFolder, criterion: Criterion) -> list[Score]:
     """Every run with its grade in each turn, where one without a grade has the worst, as ranks have it."""
     judged = folder.judged
-    return [
-        measured_run(run.run_id, "mean grade", grades, grades, "worst", cluster=judged.cluster, bounds=_ends(criterion))
-        for run in run_turns(judged.pool, judged.results, criterion)
-        for grades in (run.grades(worst_grade(criterion.scale)),)
-    ]
+    scores: list[Score] = []
+    for run in run_turns(judged.pool, judged.results, criterion):
+        grades = run.grades(worst_grade(criterion.scale))
+        bounds = _ends(criterion)
+        scores.append(
+            measured_run(run.run_id, "mean grade", grades, grades, "worst", cluster=judged.cluster, bounds=bounds)
+        )
+    return scores
 
 
 def _ends(criterion: Criterion) -> tuple[float, float]:
@@ -163,12 +168,15 @@ def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale
 
 
 def _confusion(first: str, second: str, unit: JudgedUnit, found: SetsAgreement) -> Table[Any]:
-    counted = [(grade, counts, sum(counts)) for grade, counts in zip(found.a.scale, found.confusion, strict=True)]
-    lines: list[tuple[Cell, ...]] = [(f"{first}: {grade}", *counts, total) for grade, counts, total in counted]
-    shares = tuple((None, *(n / total if total else None for n in counts), None) for _, counts, total in counted)
+    lines: list[tuple[Cell, ...]] = []
+    shares: list[tuple[float | None, ...]] = []
+    for grade, counts in zip(found.a.scale, found.confusion, strict=True):
+        total = sum(counts)
+        lines.append((f"{first}: {grade}", *counts, total))
+        shares.append((None, *(n / total if total else None for n in counts), None))
     columns = ("grade", *(f"{second}: {grade}" for grade in found.b.scale), "in all")
     reading = (
         f"A line for each grade of {first}, a column for each of {second}: how many {unit}s have both. "
         "On the diagonal they agree; the list of judgments begins with those on which they do not."
     )
-    return Table(lines, columns, f"Grades of {first} beside those of {second}", [reading], shares=shares)
+    return Table(lines, columns, f"Grades of {first} beside those of {second}", [reading], shares=tuple(shares))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +27,7 @@ from judge.jobs.options import ClusterUnit
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.records import Problem, Scale, file_problem
 from judge.runs.records import Topic
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 Polarity = Literal["higher", "lower"]
 _RUN_FILES = (".run", ".run.gz")
@@ -106,7 +107,9 @@ def runs_of_files(given: Sequence[Path]) -> tuple[grading.ResponseRuns, tuple[Pa
 
     Of a folder, the files named `.run` are read, or where there is none, all files that are not hidden.
     """
-    paths = [path for entry in given for path in (_run_files(entry) if entry.is_dir() else [entry])]
+    paths: list[Path] = []
+    for entry in given:
+        paths += _run_files(entry) if entry.is_dir() else [entry]
     problems: list[Problem] = []
     runs: dict[str, dict[str, str]] = {}
     homes: dict[str, Path] = {}
@@ -256,7 +259,7 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
         if plan.over is not None and plan.over not in grading.overs(qrels):
             raise UsageError(f"--over {plan.over}: nothing says the worst grade of {qrels.file}: give --scale LOW-HIGH")
     topics = None if plan.topics is None else read_topics(plan.topics)
-    facts = turn_facts({turn_id for qrels in all_qrels for turn_id in qrels.grades}, topics)
+    facts = turn_facts(chain.from_iterable(qrels.grades for qrels in all_qrels), topics)
     measured = stepped("measuring runs", all_qrels, steps)
     criteria = tuple(grading.evaluated_criterion(runs, qrels, plan.over, plan.cluster) for qrels in measured)
     not_drawn = undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
@@ -299,7 +302,7 @@ def _unusual(criteria: Sequence[grading.EvaluatedCriterion]) -> Iterator[str]:
             if not run.first:
                 yield f"{run.run_id}: answers no turn of {of.qrels.file}, so it counts 0 in each"
         if strangers := [run for run in of.runs if run.outside]:
-            turns = sorted({turn_id for run in strangers for turn_id in run.outside}, key=natural_key)
+            turns = sorted(set(chain.from_iterable(run.outside for run in strangers)), key=natural_key)
             yield (
                 f"{of.qrels.file}: has no grade in {count(len(turns), 'turn')} that {count(len(strangers), 'run')} "
                 f"answered ({examples(turns, 5)}); they count nowhere"
@@ -307,8 +310,8 @@ def _unusual(criteria: Sequence[grading.EvaluatedCriterion]) -> Iterator[str]:
 
 
 def _unknown(facts: Mapping[str, TurnFacts], topics: Sequence[Topic] | None) -> Iterator[str]:
-    known = {turn.turn_id for topic in topics or () for turn in topic.turns}
-    unknown = [turn_id for turn_id in facts if turn_id not in known]
+    turns = turns_by_id(topics or ())
+    unknown = [turn_id for turn_id in facts if turn_id not in turns]
     if topics is not None and len(unknown) == len(facts):
         raise UsageError(f"--topics: has no turn of the qrels, such as {unknown[0]}")
     if topics is not None and unknown:

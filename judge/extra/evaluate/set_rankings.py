@@ -1,5 +1,6 @@
 """The runs ranked by each of two sets of grades: agreement, pairs that swap; and the tables of two sets. Pure."""
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -99,16 +100,11 @@ def ranked_by_sets(
     higher = a.higher_is_better or measure != sets.MEAN
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     measured = [_measured(runs, of, turns, facts.name, cluster) for of in (a, b)]
-    values = [
-        np.array([[sets.rounded(run.values[turn]) if turn in run.values else np.nan for turn in turns] for run in side])
-        for side in measured
-    ]
-    means = [[_mean(row) for row in side] for side in values]
-    ranked = [place for place in range(len(runs)) if all(side[place] is not None for side in means)]
-    rows_of = [side[np.array(ranked, dtype=np.intp)] for side in values]
-    sign = 1 if higher else -1
-    scores = [[sign * (side[place] or 0.0) for place in ranked] for side in means]
-    ranks = [[1 + sum(other > score for other in side) for score in side] for side in scores]
+    values = [_values(side, turns) for side in measured]
+    means = [list(map(_mean, matrix)) for matrix in values]
+    ranked = [place for place in range(len(runs)) if None not in (means[0][place], means[1][place])]
+    rows_of = [matrix[np.array(ranked, dtype=np.intp)] for matrix in values]
+    ranks = [_ranks([side[place] or 0.0 for place in ranked], higher_is_better=higher) for side in means]
     rank_of = {place: (first, second) for place, first, second in zip(ranked, *ranks, strict=True)}
     rows = []
     for place, run_id in enumerate(names):
@@ -140,12 +136,29 @@ def _measured(
     by_run = {run_id: scorer(run) for run_id, run in runs.items()}
     bounds: tuple[float, float] | None = (float(of.scale[0]), float(of.scale[-1]))
     if measure != sets.MEAN:
-        bounds = (0.0, 1.0) if all(0 <= value <= 1 for of_run in by_run.values() for value in of_run.values()) else None
+        scored = itertools.chain.from_iterable(values.values() for values in by_run.values())
+        bounds = (0.0, 1.0) if all(0 <= value <= 1 for value in scored) else None
     return [
         # Each run's own turns, because a response without a grade has no value.
         measured_run(run_id, measure, values, values, "qrels", cluster=cluster, bounds=bounds)
         for run_id, values in by_run.items()
     ]
+
+
+def _values(runs: Sequence[Score], turns: Sequence[str]) -> Floats:
+    """The rounded value of each run in each turn, (R, T); nan where it has none."""
+    values = np.full((len(runs), len(turns)), np.nan)
+    for row, run in enumerate(runs):
+        for column, turn_id in enumerate(turns):
+            if turn_id in run.values:
+                values[row, column] = sets.rounded(run.values[turn_id])
+    return values
+
+
+def _ranks(means: Sequence[float], *, higher_is_better: bool) -> list[int]:
+    """The rank of each run by its mean; equal means share one."""
+    sign = 1 if higher_is_better else -1
+    return [1 + sum(sign * other > sign * mean for other in means) for mean in means]
 
 
 def _mean(row: Floats) -> float | None:
@@ -221,11 +234,13 @@ def ranking_grids(measured: Sequence[RankedBySets], cluster: Cluster = "topic") 
 
 
 def _sets(of: sets.SetsAgreement) -> Table[Any]:
-    lines = (
-        (letter, side.name, side.items, side.turns, of.items, side.only_items, side.only_turns, side.mean, scale)
-        for letter, side in (("A", of.a), ("B", of.b))
-        for scale in (f"{side.scale[0]}-{side.scale[-1]}{'' if side.higher_is_better else ', lower is better'}",)
-    )
+    lines: list[tuple[Cell, ...]] = []
+    for letter, side in (("A", of.a), ("B", of.b)):
+        scale = f"{side.scale[0]}-{side.scale[-1]}"
+        if not side.higher_is_better:
+            scale += ", lower is better"
+        counts = (side.items, side.turns, of.items, side.only_items, side.only_turns)
+        lines.append((letter, side.name, *counts, side.mean, scale))
     columns = ("set", "file", "items", "turns", "both", "only_here", "turns_only_here", "mean", "scale")
     note = f"Both graded {count(of.items, 'item')} of {count(of.turns, 'turn')}; the mean is over these. Items of one "
     return Table(lines, columns, "The two sets of grades", (f"{note}set only are holes of the other.",))
@@ -257,12 +272,12 @@ def _marginals(of: sets.SetsAgreement) -> Table[Any]:
 
 
 def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
-    lines = (
-        (of.measure, run.run_id, run.rank_a, a, a.n, run.rank_b, b, b.n)
-        for of in measured
-        for run in of.runs
-        for a, b in ((run.a.mean, run.b.mean),)
-    )
+    lines = []
+    for of in measured:
+        for run in of.runs:
+            a = run.a.mean
+            b = run.b.mean
+            lines.append((of.measure, run.run_id, run.rank_a, a, a.n, run.rank_b, b, b.n))
     columns = ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b")
     note = "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean."
     notes = (note, _MEAN) if any(of.measure == sets.MEAN for of in measured) else (note,)
@@ -276,11 +291,10 @@ _MEAN = (
 
 
 def _rankings(measured: Sequence[RankedBySets], cluster: Cluster) -> Table[Any]:
-    lines = (
-        (of.measure, name, _MEANING[name], estimate, estimate.n, estimate.topics, estimate.reason)
-        for of in measured
-        for name, estimate in of.statistics.items()
-    )
+    lines: list[tuple[str, str, str, Estimate, int, int, str | None]] = []
+    for of in measured:
+        for name, estimate in of.statistics.items():
+            lines.append((of.measure, name, _MEANING[name], estimate, estimate.n, estimate.topics, estimate.reason))
     notes = (
         f"Intervals are 95 % percentile intervals over {cluster}s, drawn for both rankings together. Every "
         "statistic but swapped is 1 for equal rankings, ties included.",
@@ -324,13 +338,15 @@ def _orders(group: Sequence[PairBySets]) -> tuple[int, int, int]:
 
 
 def _swaps(measured: Sequence[RankedBySets]) -> Table[Any]:
-    lines = [
-        (of.measure, pair.run_a, pair.run_b, pair.a, pair.p_a, pair.b, pair.p_b, words)
-        for of in measured
-        for pair in of.pairs
-        for words in (next((words for words, _, by in _KINDS if pair.tested and pair.significant == by), "not tested"),)
-        if pair.swapped
-    ]
+    lines = []
+    for of in measured:
+        for pair in of.pairs:
+            if not pair.swapped:
+                continue
+            significant_by = "not tested"
+            if pair.tested:
+                significant_by = next(words for words, _, by in _KINDS if pair.significant == by)
+            lines.append((of.measure, pair.run_a, pair.run_b, pair.a, pair.p_a, pair.b, pair.p_b, significant_by))
     note = "Differences are of the first run less the second by each set, on the turns in which both have a value."
     p_a = Column("p_a", p_values=True)
     p_b = Column("p_b", p_values=True)
@@ -359,10 +375,10 @@ def _holes(measured: Sequence[RankedBySets]) -> Table[Any]:
 
 def _tau_range(measured: Sequence[RankedBySets]) -> Table[Any]:
     notes = dict.fromkeys((_STRICT if of.tau_b.strict else _FILLED).format(of.measure) for of in measured)
-    lines = (
-        (of.measure, of.statistics["tau_b"].value, tau.least, tau.greatest, tau.pairs, tau.certain, tau.reason)
-        for of in measured
-        for tau in (of.tau_b,)
-    )
+    lines = []
+    for of in measured:
+        tau = of.tau_b
+        value = of.statistics["tau_b"].value
+        lines.append((of.measure, value, tau.least, tau.greatest, tau.pairs, tau.certain, tau.reason))
     columns = ("measure", "tau_b", "least", "greatest", "pairs", "certain", "note")
     return Table(lines, columns, "What tau-b could be if the holes were graded", notes)

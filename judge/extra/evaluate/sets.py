@@ -100,10 +100,9 @@ def binary(given: GradeSet, positive: int) -> GradeSet:
     {'1_1': {'p': 1, 'q': 0}}
     """
     sign = 1 if given.higher_is_better else -1
-    grades = {
-        turn_id: {item_id: int(sign * grade >= sign * positive) for item_id, grade in items.items()}
-        for turn_id, items in given.grades.items()
-    }
+    grades: dict[str, dict[str, int]] = {}
+    for turn_id, items in given.grades.items():
+        grades[turn_id] = {item_id: int(sign * grade >= sign * positive) for item_id, grade in items.items()}
     return GradeSet(given.name, grades, (0, 1))
 
 
@@ -115,8 +114,12 @@ def common_turns(a: GradeSet, b: GradeSet) -> tuple[str, ...]:
 def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
     """Compare two sets of one scale that have an item in common; every statistic gets the same draws."""
     turns = common_turns(a, b)
-    items = [(turn_id, item_id) for turn_id in turns for item_id in a.grades[turn_id].keys() & b.grades[turn_id].keys()]
-    of_a, of_b = ([of.grades[turn_id][item_id] for turn_id, item_id in items] for of in (a, b))
+    items: list[tuple[str, str]] = []
+    for turn_id in turns:
+        for item_id in a.grades[turn_id].keys() & b.grades[turn_id].keys():
+            items.append((turn_id, item_id))
+    of_a = [a.grades[turn_id][item_id] for turn_id, item_id in items]
+    of_b = [b.grades[turn_id][item_id] for turn_id, item_id in items]
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in items]
     compared = compare_raters(
         COMPARED,
@@ -207,10 +210,9 @@ def scorer_of(measure: str, given: GradeSet, grades: Grades) -> Scorer:
             tops = {turn_id: turns[turn_id][0] if turns.get(turn_id) else None for turn_id in grades}
             first = {turn_id: given.worst if top is None else grades[turn_id].get(top) for turn_id, top in tops.items()}
             return {turn_id: float(grade) for turn_id, grade in first.items() if grade is not None}
-        ranking = {
-            turn_id: [(item_id, float(len(items) - place)) for place, item_id in enumerate(items)]
-            for turn_id, items in turns.items()
-        }
+        ranking: dict[str, list[tuple[str, float]]] = {}
+        for turn_id, items in turns.items():
+            ranking[turn_id] = [(item_id, float(len(items) - place)) for place, item_id in enumerate(items)]
         (of_turns,) = measures.values(ranking).values()
         return dict.fromkeys(grades, 0.0) | of_turns
 
@@ -265,7 +267,9 @@ def run_holes(
 ) -> RunHoles:
     """Count a run's holes and bound its scores."""
     top = {turn_id: run[turn_id][: facts.cutoff] for turn_id in turns if run.get(turn_id)}
-    ranked = [(turn_id, item_id) for turn_id, items in top.items() for item_id in items]
+    ranked: list[tuple[str, str]] = []
+    for turn_id, items in top.items():
+        ranked.extend((turn_id, item_id) for item_id in items)
     counts = Counter((item_id in a.grades[turn_id], item_id in b.grades[turn_id]) for turn_id, item_id in ranked)
     return RunHoles(
         run_id=run_id,
@@ -282,7 +286,9 @@ def run_holes(
 
 
 def _judged(top: Ranked, given: GradeSet) -> float | None:
-    shares = [sum(item_id in given.grades[turn_id] for item_id in items) / len(items) for turn_id, items in top.items()]
+    shares: list[float] = []
+    for turn_id, items in top.items():
+        shares.append(sum(item_id in given.grades[turn_id] for item_id in items) / len(items))
     return math.fsum(shares) / len(shares) if shares else None
 
 
@@ -293,11 +299,11 @@ def _range(
     holes = {turn_id: other.grades[turn_id].keys() - given.grades[turn_id].keys() for turn_id in turns}
     ends: list[float] = []
     for own, rest in ((given.worst, given.best), (given.best, given.worst)):
-        filled = {
-            turn_id: given.grades[turn_id]
-            | {item_id: own if item_id in top.get(turn_id, ()) else rest for item_id in holes[turn_id]}
-            for turn_id in turns
-        }
+        filled: dict[str, dict[str, int]] = {}
+        for turn_id in turns:
+            filled[turn_id] = given.grades[turn_id] | {
+                item_id: own if item_id in top.get(turn_id, ()) else rest for item_id in holes[turn_id]
+            }
         end = score(facts.name, given, filled, run, turns)
         if end is None:
             return ScoreRange(None, None)

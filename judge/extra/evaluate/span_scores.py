@@ -286,10 +286,11 @@ def span_grids(
         grids["spans"] = records_table(SPANS, scores, "Spans, by topic id", read)
         grids["script"] = records_table(SCRIPT, script, "Spans, as the organizers' script pairs lines")
     if passages:
-        lines = (
-            (run.run_id, run.merging, run.over, *(score.mean for score in run.scores), len(run.scores[0].values))
-            for run in passages
-        )
+        lines = []
+        for run in passages:
+            lines.append(
+                (run.run_id, run.merging, run.over, *(score.mean for score in run.scores), len(run.scores[0].values))
+            )
         grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))
     last = list(grids)[-1]
     grids[last] = grids[last].with_notes(*notes)

@@ -138,7 +138,10 @@ def merged_run(
     """
     qrels = {topic_id: dict.fromkeys(sorted(passages), 1) for topic_id, passages in relevant.items()}
     values = Measures(MEASURES, qrels).values({topic_id: [*scores.items()] for topic_id, scores in ranking.items()})
-    conversations = {topic_id: topics[0] for topics in groups for topic_id in topics}
+    conversations: dict[str, str] = {}
+    for topics in groups:
+        for topic_id in topics:
+            conversations[topic_id] = topics[0]
     scores: list[Score] = []
     for name in MEASURES:
         score = measured_run(run_id, name, values[name], relevant, over)
@@ -238,7 +241,9 @@ def _groups(
     if groups is None:
         notes.append(f"Without --equivalence, every topic of {name} is a group of its own.")
         return [(topic_id,) for topic_id in sorted(known, key=natural_key)]
-    listed = {topic_id for topics in groups for topic_id in topics}
+    listed: set[str] = set()
+    for topics in groups:
+        listed.update(topics)
     if left := [topic_id for topic_id in known if topic_id not in listed]:
         notes.append(f"{count(len(left), 'topic')} of {name} in no group, so in no mean: {_list(left)}.")
     return groups
@@ -246,7 +251,9 @@ def _groups(
 
 def _partial(groups: span_scores.Conversations, gold: Mapping[str, str], name: str) -> list[str]:
     """What is said of groups that the gold does not hold whole."""
-    lacking = {topics: [topic_id for topic_id in topics if topic_id not in gold] for topics in groups}
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    for topics in groups:
+        lacking[topics] = [topic_id for topic_id in topics if topic_id not in gold]
     if all(lacking.values()):
         raise InputError(f"{name}: no group has all its topics in the gold, which has {_list(gold)}")
     notes = [
@@ -335,7 +342,9 @@ def _list(topic_ids: Iterable[str]) -> str:
 
 def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
     grids = outcome.grids | ({"groups": span_scores.group_grid(outcome.spans)} if outcome.spans else {})
-    files = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
+    files: dict[str, bytes] = {}
+    for name, grid in grids.items():
+        files.update(grid.files(name))
     overlaps = [(score.run_id, score.overlap) for score in outcome.spans if score.over == "answered"]
     answered = [run for run in outcome.passages if (run.merging, run.over) == ("merged", "answered")]
     precisions = [(run.run_id, run.scores[0].mean) for run in answered]
