@@ -110,7 +110,9 @@ def pool_records(pool: Pool) -> dict[str, FileContent]:
 def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     """The files that can be written before any judge is asked, by name."""
     problems = pooled.submitted.problems
-    names = {file: published(file) for file in {problem.file for problem in problems}}
+    names: dict[str, str] = {}
+    for file in {problem.file for problem in problems}:
+        names[file] = published(file)
     files = pool_records(pooled.pool) | {
         "problems.json": json_bytes([structs.replace(problem, file=names[problem.file]) for problem in problems]),
         "missing_passages.tsv": _missing_passages(pooled.pool),
@@ -229,11 +231,10 @@ def result_lines(
 
 def _missing_passages(pool: Pool) -> bytes:
     """The used passages without a text."""
-    lines = (
-        (response.response_id, response.turn_id, key)
-        for response in pool.responses
-        for key in lacking_texts(response, pool)
-    )
+    lines: list[tuple[str, str, str]] = []
+    for response in pool.responses:
+        for key in lacking_texts(response, pool):
+            lines.append((response.response_id, response.turn_id, key))
     return tsv(MISSING_COLUMNS, lines).encode()
 
 
@@ -266,9 +267,11 @@ def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
 def content_rows(contents: Mapping[str, str], held: Iterable[str]) -> list[str]:
     """The rows of a Markdown table about those files that a folder holds."""
     files = set(held)
-    return [
-        f"| `{name}` | {words} |" for name, words in contents.items() if any(fnmatchcase(file, name) for file in files)
-    ]
+    rows: list[str] = []
+    for name, words in contents.items():
+        if any(fnmatchcase(file, name) for file in files):
+            rows.append(f"| `{name}` | {words} |")
+    return rows
 
 
 _JUDGED = (

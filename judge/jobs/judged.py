@@ -68,11 +68,9 @@ class JudgedFolder(msgspec.Struct, frozen=True):
 
     def beside(self, verdicts: Iterable[TrustVerdict]) -> "JudgedFolder":
         """The folder with those of the verdicts that are about its judges under its prompts."""
-        names = {
-            (prompt_id, f"{judge} {prompt_id.partition('/')[2]}")
-            for prompt_id, judges in self.said_by.items()
-            for judge in judges
-        }
+        names: set[tuple[str, str]] = set()
+        for prompt_id, judges in self.said_by.items():
+            names.update((prompt_id, f"{judge} {prompt_id.partition('/')[2]}") for judge in judges)
         own = tuple(verdict for verdict in verdicts if (verdict.prompt, verdict.judge) in names)
         return msgspec.structs.replace(self, verdicts=own) if own else self
 
@@ -171,7 +169,9 @@ def _criteria(
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
     if not survey:
         raise InputError(f"{folder}: nothing was judged there")
-    digests = {prompt: {digest for digest, _, _ in about} for prompt, about in survey.items()}
+    digests: dict[str, set[str]] = {}
+    for prompt, about in survey.items():
+        digests[prompt] = {digest for digest, _, _ in about}
     criteria = _prompts(digests, wanted, folder, {prompt.prompt_id: prompt for prompt in map(find_criterion, own)})
     warnings = []
     juries = all(is_jury(judge) for about in survey.values() for _, judge, _ in about)
@@ -187,8 +187,13 @@ def _check_grades(
     results: Sequence[Judgment | Failure], survey: _Survey, criteria: tuple[Criterion, ...], path: Path
 ) -> None:
     """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since."""
-    scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
-    off = {prompt for prompt, scale in scales.items() if {grade for *_, grade in survey[prompt]} - {*scale, None}}
+    scales: dict[str, set[int]] = {}
+    for criterion in criteria:
+        scales[criterion.prompt_id] = {level.grade for level in criterion.scale.levels}
+    off: set[str] = set()
+    for prompt_id, scale in scales.items():
+        if {grade for *_, grade in survey[prompt_id]} - {*scale, None}:
+            off.add(prompt_id)
     problems = [
         file_problem(
             "off_scale",

@@ -220,10 +220,12 @@ def check_folder(
 
 def _without_addresses(configured: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration without the addresses of its judges, on which no judgment depends."""
-    return {
-        key: {name: each for name, each in value.items() if name != "base_url"} if isinstance(value, dict) else value
-        for key, value in configured.items()
-    }
+    comparable: dict[str, Any] = {}
+    for key, value in configured.items():
+        if isinstance(value, dict):
+            value = {name: part for name, part in value.items() if name != "base_url"}
+        comparable[key] = value
+    return comparable
 
 
 def pool_manifest(

@@ -1,6 +1,7 @@
 """Indexes of passages, and the passages that runs or a pool use: what `judge passages` does, for use from Python."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -167,8 +168,10 @@ def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[froze
     submitted = read_runs(runs, selection=Selection(depth=depth), steps=steps)
     if not submitted.candidates:
         raise InputError(f"{', '.join(map(str, runs))}: no response, so no passage to extract", submitted.unusable)
-    used = frozenset(passage.passage_id for candidate in submitted.candidates for passage in candidate.used)
-    return used, len(submitted.unusable)
+    used: set[str] = set()
+    for candidate in submitted.candidates:
+        used.update(passage.passage_id for passage in candidate.used)
+    return frozenset(used), len(submitted.unusable)
 
 
 def _used_by_pool(folder: Path) -> frozenset[str]:
@@ -176,5 +179,5 @@ def _used_by_pool(folder: Path) -> frozenset[str]:
     pool = OutputFolder(folder).pool
     if not pool.responses:
         raise InputError(f"{folder}: no response, so no passage to extract")
-    keys = frozenset(key for response in pool.responses for key in response.passages)
+    keys = frozenset(chain.from_iterable(response.passages for response in pool.responses))
     return frozenset(pool.passages[key].passage_id if key in pool.passages else key for key in keys)

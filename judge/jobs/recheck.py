@@ -70,7 +70,9 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
         wanted = _fresh([task for task, _ in taken])
         seconds = asking.ask_model(model, wanted, inputs.judge.settings, report)
         items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]
-    digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
+    digests: list[str] = []
+    for item in items:
+        digests.extend(digest for digest in (item.request_digest, item.again_request_digest) if digest)
     return Rechecked(
         part=str(plan.recheck),
         items=tuple(items),

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ from judge.ask.criteria import alias_notes, choose_prompts
 from judge.ask.options import JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, needs_turn, unit_of
 from judge.ask.records import JOURNAL, tasks
-from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
+from judge.calibrate.certificate import Certificate, CertificateStatement, Match, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.jury import Jury, juries
 from judge.errors import InputError, UsageError
@@ -157,7 +158,7 @@ class RunInputs:
         # What the user names is checked before runs are read.
         sources = None if plan.criteria or plan.prompts else plan.sources()
         prompts = _choose(plan, DEFAULT_CRITERIA if sources is None else usual_criteria(plan, sources))
-        shown = tuple(prompt for several in prompts.values() for prompt in several)
+        shown = tuple(chain.from_iterable(prompts.values()))
         unit = unit_of(shown)
         if plan.unit is not None:
             check_unit(shown, plan.unit)
@@ -209,13 +210,10 @@ class RunInputs:
         options = opening.all_options(self.plan.options, self.judge.models)
         if certificate is None:
             return None
-        matches = [
-            match
-            for criterion in self.criteria
-            for match in match_run(
-                certificate, [criterion], self.judge.parts.get(criterion.name, self.judge.name), options, returned
-            )
-        ]
+        matches: list[Match] = []
+        for criterion in self.criteria:
+            judge = self.judge.parts.get(criterion.name, self.judge.name)
+            matches.extend(match_run(certificate, [criterion], judge, options, returned))
         return statement(certificate, matches, self.criteria)
 
 

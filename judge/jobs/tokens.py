@@ -106,14 +106,11 @@ def _numbers(effect: RuleEffect) -> tuple[int, ...]:
 
 def lengths_tsv(runs: Sequence[RunLengths]) -> str:
     """A line for each run and rule, with the columns COLUMNS."""
-    lines = (
-        (
-            *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
-            *_numbers(effect),
-        )
-        for run in runs
-        for effect in run.rules
-    )
+    lines: list[tuple[object, ...]] = []
+    for run in runs:
+        for effect in run.rules:
+            about = (run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses)
+            lines.append((*about, *_numbers(effect)))
     return tsv(COLUMNS, lines)
 
 

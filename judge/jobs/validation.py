@@ -163,7 +163,9 @@ def _limits_in_words(limits: Limits, files: Sequence[FileReport]) -> Iterator[st
 
 def _unchecked(files: Sequence[FileReport]) -> Iterator[str]:
     """Which checks were not made, because topics or hashes were not given."""
-    unchecked = {code for file in files for code in file.unchecked}
+    unchecked: set[str] = set()
+    for file in files:
+        unchecked.update(file.unchecked)
     for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
         codes = sorted(unchecked & set(needing))
         if codes:
@@ -191,10 +193,10 @@ def _together(checked: Sequence[Checked], *, strict: bool) -> tuple[FileReport, 
     """The files in natural order, with what is wrong between runs."""
     together = validate_together([run for _, run, _ in checked if run is not None])
     between = groups_of((problem.file, problem) for problem in together)
-    return tuple(
-        with_problems(file, between.get(file.file, ()), strict=strict)
-        for file in sorted((file for file, *_ in checked), key=lambda file: natural_key(file.file))
-    )
+    reports: list[FileReport] = []
+    for file in sorted((file for file, *_ in checked), key=lambda file: natural_key(file.file)):
+        reports.append(with_problems(file, between.get(file.file, ()), strict=strict))
+    return tuple(reports)
 
 
 def _fix(

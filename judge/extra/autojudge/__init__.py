@@ -100,13 +100,13 @@ class AutoJudge:
                 raise UsageError(f"qrels: expected one criterion about responses (qrels_settings), found {names}")
         judgments = (each for each in outcome.results if isinstance(each, Judgment) and not each.unable)
         grades = {each.response_id: each.grade for each in judgments}
-        rows = (
-            QrelRow(of.topic_id, doc_id_md5(texts[entry.run_id, of.topic_id]), grades[of.response_id])
-            for of in outcome.pool.responses
-            if of.response_id in grades
-            for entry in of.runs
-        )
-        return Qrels([*dict.fromkeys(rows)])
+        rows: dict[Any, None] = {}
+        for response in outcome.pool.responses:
+            if response.response_id in grades:
+                for entry in response.runs:
+                    text = texts[entry.run_id, response.topic_id]
+                    rows[QrelRow(response.topic_id, doc_id_md5(text), grades[response.response_id])] = None
+        return Qrels([*rows])
 
     def create_nuggets(
         self, rag_responses: Any, rag_topics: _Topics, llm_config: Any, nugget_banks: Any = None, **settings: Any

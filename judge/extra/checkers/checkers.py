@@ -101,7 +101,10 @@ class Checker(Model):
     def pairs(self, request: Request) -> list[TextPair]:
         """Each passage beside each sentence that claims something."""
         sentences = filter(claims, split_sentences(request.response))
-        return [(passage, sentence) for sentence in sentences for passage in request.passages]
+        pairs: list[tuple[str, str]] = []
+        for sentence in sentences:
+            pairs.extend((passage, sentence) for passage in request.passages)
+        return pairs
 
     async def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
         """The scores of pairs, in their order; it raises what `complete` does."""
@@ -127,7 +130,10 @@ class Checker(Model):
                 rows[number] = list(itertools.islice(left, len(request.passages)))
             labels.append({"n": number, "label": self._label(rows.get(number), request)})
             support.append(self._support(rows.get(number)))
-        raw: dict[str, Any] = {_SCORES: {str(number): [score[:2] for score in row] for number, row in rows.items()}}
+        shown: dict[str, list[tuple[float, float]]] = {}
+        for number, row in rows.items():
+            shown[str(number)] = [score[:2] for score in row]
+        raw: dict[str, Any] = {_SCORES: shown}
         if decided := sum(score.decided for score in scores):
             raw[_ALONE] = decided
         return msgspec.structs.replace(

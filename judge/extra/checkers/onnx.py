@@ -206,17 +206,22 @@ class _Config(msgspec.Struct):
     model_max_length: Any = None
 
 
+def _beside(model: Path, name: str) -> Path | None:
+    """The file of this name beside a model or in the folder above; None where there is none."""
+    for folder in (model.parent, model.parent.parent):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
 class ModelFiles:
     """The files of a model, given its path or the folder that holds it with `tokenizer.json` and `config.json`."""
 
     def __init__(self, path: Path) -> None:
         self.model = model = _model(path)
-        near = (model.parent, model.parent.parent)
-        found = {
-            name: next((folder / name for folder in near if (folder / name).is_file()), None)
-            for name in ("tokenizer.json", "config.json", "tokenizer_config.json")
-        }
-        tokenizer, config_file, limits_file = found.values()
+        tokenizer = _beside(model, "tokenizer.json")
+        config_file = _beside(model, "config.json")
+        limits_file = _beside(model, "tokenizer_config.json")
         if tokenizer is None or config_file is None:
             missing = "tokenizer.json" if tokenizer is None else "config.json"
             raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
@@ -227,7 +232,7 @@ class ModelFiles:
         outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
         self.parts = sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file())
         # The limits decide the windows.
-        files = (model, *self.parts, *(file for file in found.values() if file))
+        files = (model, *self.parts, *(file for file in (tokenizer, config_file, limits_file) if file))
         try:
             digests = " ".join(map(cached_digest, files))
         except OSError as error:

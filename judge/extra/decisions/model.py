@@ -70,7 +70,7 @@ class DecisionModel(ServerModel):
                 self._address(), self._options, self.contract.path, variable=self.variable, headers=self._headers()
             )
         asked = [questions_of(request) for request in requests]
-        questions = [question for each in asked for question in each]
+        questions = list(itertools.chain.from_iterable(asked))
         body = self.contract.body(self._model, material_of(requests[0]), questions)
         try:
             reply = await self._connection.fetch(encoded(body))

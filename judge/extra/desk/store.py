@@ -153,7 +153,10 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         self._saved: dict[str, list[tuple[int, DeskTask, Label]]] = {path: [] for path in self._tasks}
         """The labels of each seat that were not undone, the last one last, with their numbers."""
         self._current: dict[str, dict[int, Label]] = {path: {} for path in self._tasks}
-        places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
+        places: dict[tuple[str, int, str], DeskTask] = {}
+        for seat, tasks in self._tasks.items():
+            for task in tasks:
+                places[seat, task.item, task.criterion] = task
         for number, assessor, item, criterion, grade, comment, undoes in read(
             "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
         ):

@@ -414,8 +414,11 @@ def _read(folder: Path, number: int) -> list[SubmittedBatch]:
         left = msgspec.json.decode(read_stored(path), type=list[SubmittedBatch]) if path.exists() else batches
     except (msgspec.MsgspecError, UnicodeDecodeError, KeyError) as error:
         raise InputError(f"{folder}: not a folder that `judge requests` wrote: {error}") from error
-    written, named = ([(batch.file, batch.judge, batch.requests) for batch in each] for each in (batches, left))
-    names = [name for batch in left for name in (batch.file, *batch.fetched)]
+    written = [(batch.file, batch.judge, batch.requests) for batch in batches]
+    named = [(batch.file, batch.judge, batch.requests) for batch in left]
+    names: list[str] = []
+    for batch in left:
+        names.extend((batch.file, *batch.fetched))
     if named != written or sum(batch.requests for batch in left) != number or not all(map(_OWN.fullmatch, names)):
         raise InputError(f"{path}: names other files or requests than those that `judge requests` wrote here")
     return left

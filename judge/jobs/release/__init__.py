@@ -184,7 +184,9 @@ def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
     """Names that tell of people and places: of run files, of one's own server, of a model below a home."""
     url = judged.manifest.get("configuration", {}).get("options", {}).get("base_url")
     hosts = [urlsplit(text).hostname for text in (url.values() if isinstance(url, dict) else [url]) if text]
-    models = {name for result in judged.results for name in (result.judge, getattr(result, "model", None)) if name}
+    models: set[str] = set()
+    for result in judged.results:
+        models.update(name for name in (result.judge, getattr(result, "model", None)) if name)
     stems = [PurePath(str(run.get("file", ""))).name.partition(".")[0] for run in judged.manifest.get("runs", ())]
     homes = sorted(name for name in models if published(name) != name)
     return (

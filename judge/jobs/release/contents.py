@@ -113,10 +113,16 @@ def hidden_models(judged: JudgedFolder, replies: Iterable[Judgment | Failure]) -
     of_replies = {model for _, model in named}
     judges = dict.fromkeys(judge for judge, _ in named)
     matches = (judged.manifest.get("certificate") or {}).get("matches", ())
-    certified = {name for match in matches if match["item"] == MODEL_RETURNED for name in _names_of(match)}
+    certified: set[str] = set()
+    for match in matches:
+        if match["item"] == MODEL_RETURNED:
+            certified.update(_names_of(match))
     named += [("", model) for model in certified - of_replies]
     named += [(judge, model) for model in certified for judge in judges if not backend_facts(judge).self_named]
-    prints = {row.get(name) for row in again for name in ("system_fingerprint", "again_system_fingerprint")}
+    prints = set()
+    for row in again:
+        for name in ("system_fingerprint", "again_system_fingerprint"):
+            prints.add(row.get(name))
     hidden = {name: _UNPUBLISHED for name in prints if name and not _FINGERPRINT.fullmatch(name)}
     return {**hidden, **unpublished_models(named)}
 
@@ -140,7 +146,10 @@ def _rechecked(folder: Path, models: Mapping[str, str]) -> dict[str, FileContent
 
 
 def _names_of(match: Mapping[str, str]) -> list[str]:
-    return [name for side in ("certified", "found") for name in match[side].split(", ")]
+    names: list[str] = []
+    for side in ("certified", "found"):
+        names.extend(match[side].split(", "))
+    return names
 
 
 def _published(result: Judgment | Failure, rationales: bool, models: Mapping[str, str]) -> Judgment | Failure:
@@ -247,14 +256,15 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models
     # Whoever knows the names could try them out on the digest of a pool that has them.
     configuration["pool"] = content_digest(stored_pool(pool)["pool.jsonl"])
     configuration["runs"] = {names.runs[run]: "" for run in sorted(configuration.get("runs", {}))}
-    runs = [
-        {
-            "run_id": names.runs[str(run["run_id"])],
-            "team": run.get("team") and names.teams[run["team"]],
-            **{key: run[key] for key in _RUN_KEPT if key in run},
-        }
-        for run in manifest.get("runs", ())
-    ]
+    runs: list[dict[str, Any]] = []
+    for run in manifest.get("runs", ()):
+        runs.append(
+            {
+                "run_id": names.runs[str(run["run_id"])],
+                "team": run.get("team") and names.teams[run["team"]],
+                **{key: run[key] for key in _RUN_KEPT if key in run},
+            }
+        )
     jury = {name: _jury(about) for name, about in manifest.get("jury", {}).items()}
     recheck = dict(manifest.get("recheck") or {})
     if "served" in recheck:

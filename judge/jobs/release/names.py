@@ -49,11 +49,10 @@ def _refuse(
     path: Path, pseudonyms: Pseudonyms, faults: Callable[[Mapping[str, str]], Iterable[tuple[str, str]]], message: str
 ) -> None:
     """Refuse pseudonyms if those of the runs, or of the teams, have faults: names, and what is wrong."""
-    problems = [
-        file_problem("pseudonym", path, fault, f"$.{kind}[{name!r}]")
-        for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams))
-        for name, fault in faults(given)
-    ]
+    problems: list[Problem] = []
+    for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams)):
+        for name, fault in faults(given):
+            problems.append(file_problem("pseudonym", path, fault, f"$.{kind}[{name!r}]"))
     refuse(problems, f"{path}: {message}")
 
 
@@ -113,13 +112,12 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
     Fields with ids are renamed where they are written; this finds the names that stand in texts. A name of fewer than
     four characters, or of digits only, is not looked for.
     """
-    sought = {
-        form.casefold(): name
-        for name in names
-        if len(name) >= SHORTEST and not name.isdecimal()
-        # As it stands in plain text, in JSON and in a column.
-        for form in (name, json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1], column(name))
-    }
+    sought: dict[str, str] = {}
+    for name in names:
+        if len(name) >= SHORTEST and not name.isdecimal():
+            # As it stands in plain text, in JSON and in a column.
+            in_json = (json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1])
+            sought.update((written.casefold(), name) for written in (name, *in_json, column(name)))
     if not sought:
         return
     longest_first = "|".join(re.escape(form) for form in sorted(sought, key=lambda form: (-len(form), form)))
