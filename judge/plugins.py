@@ -180,7 +180,9 @@ class OpenTable(UserDict[str, _Row]):
     @property
     def foreign(self) -> set[str]:
         """The rows that are neither the core's nor an annex's."""
-        annexed = {row for annex in ANNEXES.values() for row in annex.rows}
+        annexed: set[str] = set()
+        for annex in ANNEXES.values():
+            annexed.update(annex.rows)
         return {name for name in self.data.keys() - self._ours.keys() if f"{self._table}.{name}" not in annexed}
 
 

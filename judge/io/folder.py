@@ -121,7 +121,9 @@ def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
         present = {path.name for path in folder.iterdir()} if folder.exists() else set()
     except OSError as error:
         raise InputError(f"{folder}: cannot be used as an output folder: {error.strerror}") from error
-    expected = {name for own in names for name in (own, temporary_name(own))}
+    expected: set[str] = set()
+    for own in names:
+        expected.update((own, temporary_name(own)))
     strange = present - expected
     if strange or (present and not present & {mark, temporary_name(mark)}):
         example = min(strange or present)
@@ -281,15 +283,14 @@ def _gone(
 ) -> list[str]:
     """The recorded files that are neither made any more nor inputs, present or not."""
     inside = folder.resolve()
-    names = [
-        name
-        for name in sorted({name for name, _ in earlier} - files.keys())
-        if (place := (folder / name).resolve()) not in read and place.is_relative_to(inside) and not place.is_dir()
-    ]
+    names: list[str] = []
+    for name in sorted({name for name, _ in earlier} - files.keys()):
+        if (place := (folder / name).resolve()) not in read and place.is_relative_to(inside) and not place.is_dir():
+            names.append(name)
     present = [name for name in names if (folder / name).is_file()]
-    if changed := [
-        name for name in present if not any(_is_as(folder, *entry) for entry in earlier if entry[0] == name)
-    ]:
+    intact = {name for name, sha256 in earlier if name in present and _is_as(folder, name, sha256)}
+    changed = [name for name in present if name not in intact]
+    if changed:
         raise InputError(
             f"{folder}: {', '.join(changed[:5])}: changed since it was written, and not made any more: move it away "
             "or choose another folder"

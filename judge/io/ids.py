@@ -252,11 +252,12 @@ def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
 
     `entries`: (turn_id, response_id, rank), in any order.
     """
-    return "".join(
-        f"{column(turn_id)} Q0 {column(item_id)} {rank} {len(order) - position} {column(run_id)}\n"
-        for turn_id, order in best_ranks(entries).items()
-        for position, (item_id, rank) in enumerate(order)
-    )
+    lines: list[str] = []
+    for turn_id, order in best_ranks(entries).items():
+        for position, (item_id, rank) in enumerate(order):
+            score = len(order) - position
+            lines.append(f"{column(turn_id)} Q0 {column(item_id)} {rank} {score} {column(run_id)}\n")
+    return "".join(lines)
 
 
 def best_ranks(entries: Iterable[tuple[str, str, int]]) -> dict[str, list[tuple[str, int]]]:

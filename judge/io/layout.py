@@ -35,13 +35,17 @@ def table_lines(
     named = keys or _naming(rows, words)
     texts = [*zip(header, *rows, strict=True)]
     widths = [max(map(columns_of, column)) for column in texts]
-    longest = [max(columns_of(word) for cell in column for word in cell.split(" ")) for column in texts]
+    longest: list[int] = []
+    for column in texts:
+        longest.append(max(columns_of(word) for cell in column for word in cell.split(" ")))
     least = [
         min(width, columns // 2, max(_FOLDED, longest[place])) if place in words else width
         for place, width in enumerate(widths)
     ]
-    said = {place for row in rows for place, cell in enumerate(row) if cell not in NOTHING}
-    kept = [place for place in range(len(header)) if not place or not rows or place in said]
+    filled: set[int] = set()
+    for row in rows:
+        filled.update(place for place, cell in enumerate(row) if cell not in NOTHING)
+    kept = [place for place in range(len(header)) if not place or not rows or place in filled]
     lead = [place for place in kept if place < named]
     lines: list[str] = []
     for number, block in enumerate(_blocks(lead, [place for place in kept if place >= named], least, columns)):

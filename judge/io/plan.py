@@ -159,7 +159,10 @@ class Options(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        fields = {name: field for _, group in groups_of(cls) for name, field in group.items()}
+        fields: dict[str, FieldInfo] = {}
+        for _, group in groups_of(cls):
+            for name, field in group.items():
+                fields[name] = field
         told = "".join(f"\n    {name}: {' '.join((field.description or '').split())}" for name, field in fields.items())
         cls.__doc__ = f"{cls.__doc__ or ''}\n\nArgs:{told}"
         cls.__signature__ = inspect.Signature([_parameter(name, field) for name, field in fields.items()])

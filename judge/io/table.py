@@ -184,7 +184,9 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
     def pick(self, names: Iterable[str]) -> "Table[Any]":
         """The table with some of its columns, in another order."""
         places = [self.names.index(name) for name in names]
-        lines = (tuple(line[place] for place in places) for line in self._lines())
+        lines = []
+        for line in self._lines():
+            lines.append(tuple(line[place] for place in places))
         columns = [self.columns[place] for place in places]
         return Table(
             rows=lines, columns=columns, title=self.title, notes=self.notes, places=self.places, chosen=self.chosen
@@ -209,7 +211,9 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def words(self) -> frozenset[int]:
         """The places of the columns that hold words: the first one, and any with a text."""
-        held = {place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, str)}
+        held: set[int] = set()
+        for line in self._lines():
+            held.update(place for place, cell in enumerate(line) if isinstance(cell, str))
         return frozenset(held | {0})
 
     def captions(self) -> tuple[str, ...]:
@@ -224,7 +228,9 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def tsv(self) -> str:
         """The lines between tabs; title and notes are left out. An estimate is three columns."""
-        spread = {place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, Estimate)}
+        spread: set[int] = set()
+        for line in self._lines():
+            spread.update(place for place, cell in enumerate(line) if isinstance(cell, Estimate))
         columns: list[Column] = []
         for place, column in enumerate(self.columns):
             columns.append(column)
@@ -325,13 +331,18 @@ def records_table(
     plot: Plot | None = None,
 ) -> Table[Any]:
     """A table with a line for each record."""
-    lines = (tuple(cell(record) for cell in columns.values()) for record in records)
-    return Table(rows=lines, columns=columns, title=title, notes=notes, places=places, plot=plot)
+    return Table(rows=_cells(columns, records), columns=columns, title=title, notes=notes, places=places, plot=plot)
 
 
 def records_tsv(columns: RecordColumns, records: Iterable[object], places: int = 6) -> str:
     """A table with a line for each record."""
-    return tsv(tuple(columns), ([cell(record) for cell in columns.values()] for record in records), places)
+    return tsv(tuple(columns), _cells(columns, records), places)
+
+
+def _cells(columns: RecordColumns, records: Iterable[object]) -> Iterator[tuple[Any, ...]]:
+    """What each record has in the columns."""
+    for record in records:
+        yield tuple(cell(record) for cell in columns.values())
 
 
 def tsv(columns: Iterable[Column | str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
@@ -400,10 +411,18 @@ def _markdown(cell: Cell, text: str) -> str:
 def _dicts(records: Iterable[object]) -> list[dict[str, Any]]:
     """A dictionary a record, each with the same keys, as `Tabular.to_dicts` describes."""
     rows = [dict(_fields(record)) for record in records]
-    keys = {key: None for row in rows for key in row}
+    keys: dict[str, None] = {}
+    for row in rows:
+        for key in row:
+            keys[key] = None
     # A record that is missing in some rows has one key there, and a key for each part in the others.
-    parts = {key[:end] for key in keys for end, character in enumerate(key) if character == "."}
-    kept = [key for key in keys if key not in parts or any(row.get(key) is not None for row in rows)]
+    parts: set[str] = set()
+    for key in keys:
+        parts.update(key[:end] for end, character in enumerate(key) if character == ".")
+    kept: list[str] = []
+    for key in keys:
+        if key not in parts or any(row.get(key) is not None for row in rows):
+            kept.append(key)
     return [{key: row.get(key) for key in kept} for row in rows]
 
 

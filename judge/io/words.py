@@ -55,7 +55,10 @@ def _ascii_words(text: str) -> list[str]:
     parts = text.translate(_SPACED).split()
     if "'" not in text:
         return parts
-    return [word for part in parts for word in (_WORD.findall(part) if "'" in part else (part,))]
+    words: list[str] = []
+    for part in parts:
+        words.extend(_WORD.findall(part) if "'" in part else (part,))
+    return words
 
 
 def content_words(text: str) -> list[str]:
