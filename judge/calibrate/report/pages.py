@@ -53,7 +53,7 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     for part in SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
     judge = row.name if row else None
-    yield from _found(calibration, criterion, "agreement", judge)
+    yield from _findings_after(calibration, criterion, "agreement", judge)
     yield from _given([row for row in rows if row.split == split])
     for sentence in _beside([row for row in rows if row.split == split], row):
         yield Finding("", (sentence,))
@@ -63,20 +63,20 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         looks = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
         yield Finding("", (looks,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
-    yield from _found(calibration, criterion, "selection", judge)
+    yield from _findings_after(calibration, criterion, "selection", judge)
     if row:
         yield from confusion(row)
-    yield from _found(calibration, criterion, "confusion", judge)
+    yield from _findings_after(calibration, criterion, "confusion", judge)
 
 
-def _found(calibration: Calibration, criterion: str, after: str, judge: str | None) -> Iterator[Finding]:
+def _findings_after(calibration: Calibration, criterion: str, part: str, judge: str | None) -> Iterator[Finding]:
     """The findings that follow a part of the chapter; those of one title are shown as one."""
     parts: dict[str, tuple[str | Table[Any], ...]] = {}
     for name, table in FINDINGS.items():
         rows = of(calibration.findings.get(name, ()), criterion)
         if table.of_chosen:
             rows = [row for row in rows if row.name == judge]
-        if rows and table.after == after:
+        if rows and table.after == part:
             finding = table.finding(rows)
             parts[finding.title] = (*parts.get(finding.title, ()), *finding.parts)
     for title, shown in parts.items():
