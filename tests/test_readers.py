@@ -1,7 +1,7 @@
 """One table of readers and faults: what each reader of `fuzz.py` says of a file that is broken in a usual way.
 
 `readers.tsv` has a line for each reader and a column for each fault: `-` where the file is read, the codes of the
-problems where it is not, each with its first place, or how the message begins that refuses the whole file. What is
+problems where it is not, each with its first line, or how the message begins that refuses the whole file. What is
 empty, in another encoding, cut off, twice there, nested or of another type is tested there, and not once more for each
 reader.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from judge.errors import JudgeError
-from judge.io.text import printable
 from tests import fuzz
 
 pytestmark = pytest.mark.slow
@@ -56,9 +55,10 @@ def outcome(read: Callable[[Path, bytes], object], folder: Path, content: bytes)
         for problem in getattr(error, "problems", ()):
             # Readers of bytes are told a name.
             assert Path(problem.file).parent == folder or problem.file.split("/")[0] in ("x", "out")
-            places.setdefault(problem.code, problem.path or "")
+            place = problem.path.partition(":")[0]
+            places.setdefault(problem.code, f" {place}" if place.startswith("line") else "")
         if places:
-            return "; ".join(f"{code} {printable(place)}".rstrip() for code, place in places.items())
+            return "; ".join(code + place for code, place in places.items())
         told = re.search(r"^(?:[\w.-]+: )?((?:line \d+: )?[^:;(]+)", message)
         assert told is not None
         return told[1].rstrip()

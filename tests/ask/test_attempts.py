@@ -1,5 +1,6 @@
 """What the loop does where a provider limits it: it waits in common, ends where waiting is no use, and says so."""
 
+import asyncio
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import pytest
 
 from judge.ask.account import Settings
 from judge.ask.attempts import counted_reply
-from judge.ask.line import too_long
+from judge.ask.line import Clock, WaitingLine, too_long
 from judge.ask.loop import assess
 from judge.ask.progress import Progress, _extra
 from judge.ask.records import Judgment, tasks
@@ -130,6 +131,17 @@ def test_a_pause_is_told_and_ended_by_ctrl_c() -> None:
     assert told == ["rate limit: waiting 1 min"]
     # The other call was in flight already.
     assert len(model.asked) <= 3
+
+
+def test_calls_in_line_are_held_back_by_the_rate() -> None:
+    line = WaitingLine(Limited(0, RateLimitError("429", None)), Settings(rpm=120), lambda: None, lambda: None, Clock())
+    assert line.limited() == ""
+
+    async def waited() -> str:
+        async with line._turn:
+            return line.limited()
+
+    assert asyncio.run(waited()) == "rate limit"
 
 
 @pytest.mark.parametrize(

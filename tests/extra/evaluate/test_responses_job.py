@@ -141,6 +141,7 @@ GOOD = "1-1_1 0 R1 2\n"
     (RUN, "1-1_1 0 R1 9\n", "off_scale", "grade 9: expected one of 0, 1, 2, 3"),
     (RUN, GOOD + GOOD, "duplicate_row", "1-1_1 R1 is already on line 1"),
     (RUN, "1-1_1 R1 2\n", "wrong_columns", "3 columns: expected 4 (turn_id 0 item_id grade)"),
+    ("", GOOD, "empty_file", "the file is empty"),
     (RUN + RUN, GOOD, "duplicate_row", "1-1_1 R1 is on an earlier line too"),
     (RUN + "1-1_2 Q0 R1 1 1 b\n", GOOD, "second_run_id", "run id 'b': expected 'a', as in the lines before"),
     ("1-1_1 Q0 R1 1 nan a\n", GOOD, "wrong_score", "score 'nan': expected a finite number"),
