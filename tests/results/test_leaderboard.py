@@ -212,38 +212,39 @@ def test_a_trial_calls_what_was_not_asked_not_missing() -> None:
     assert (found.counts["n"], found.counts["missing"], found.counts["not_asked"]) == (0, 0, 3)
 
 
-def test_no_lower_response_takes_the_place_of_the_first_ranked_one() -> None:
-    second = pooled("R0", "1_1", ("x", 2), ("y", 1))
-    here = pool(second, excluded=(excluded("x", "1_1"), excluded("y", "1_1", "bad_rank", 0)))
-    rows = leaderboard(here, [judgment(second, 3)], [criterion()])
-    # y counts its ranks from 0, so that 1 is its second choice.
-    assert [(one.run_id, one.counts["n"], one.counts["unanswered"]) for one in rows] == [("x", 0, 1), ("y", 0, 1)]
-
-
-def test_a_run_that_ranks_from_two_is_represented_by_its_best() -> None:
-    second, third = pooled("R0", "1_1", ("x", 2)), pooled("R1", "1_1", ("x", 3))
-    here = pool(third, second, excluded=(excluded("x", "1_1", "duplicate_rank", 2), excluded("x", "1_1", "no", 4)))
-    (found,) = leaderboard(here, [judgment(second, 3), judgment(third, 0)], [criterion()])
-    assert (found.mean.value, found.counts["n"], found.counts["unanswered"]) == (3.0, 1, 0)
-
-
-def test_the_best_ranked_response_of_a_turn_stands_for_the_run() -> None:
-    first, second = pooled("R0", "1_1", ("x", 2), ("y", 1)), pooled("R1", "1_1", ("x", 1), ("y", 2))
-    rows = leaderboard(pool(first, second), [judgment(first, 0), judgment(second, 3)], [criterion()])
-    assert [(one.run_id, one.counts["n"], one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
-
-
-def test_of_two_responses_with_one_rank_the_one_pooled_first_stands_for_the_run() -> None:
-    first, second = pooled("R0", "1_1", ("x", 1)), pooled("R1", "1_1", ("x", 1))
-    rows = leaderboard(pool(first, second), [judgment(first, 0), judgment(second, 3)], [criterion()])
-    assert [(one.run_id, one.counts["n"], one.mean.value) for one in rows] == [("x", 1, 0.0)]
-
-
-def test_an_excluded_response_with_the_rank_of_a_pooled_one_takes_nothing_from_it() -> None:
-    first = pooled("R0", "1_1", ("x", 1))
-    here = pool(first, excluded=(excluded("x", "1_1", "duplicate_rank", 1),))
-    (found,) = leaderboard(here, [judgment(first, 3)], [criterion()])
-    assert (found.counts["n"], found.counts["unanswered"], found.mean.value) == (1, 0, 3.0)
+@pytest.mark.parametrize(
+    ("graded", "left_out", "means"),
+    [
+        # The best ranked one.
+        ([(0, ("x", 2), ("y", 1)), (3, ("x", 1), ("y", 2))], [], {"x": 3.0, "y": 0.0}),
+        # Of two with one rank, the one pooled first.
+        ([(0, ("x", 1)), (3, ("x", 1))], [], {"x": 0.0}),
+        # An excluded one with the rank of a pooled one takes nothing from it.
+        ([(3, ("x", 1))], [excluded("x", "1_1", "duplicate_rank")], {"x": 3.0}),
+        # The best of a run that ranks from two, whatever else is excluded.
+        (
+            [(0, ("x", 3)), (3, ("x", 2))],
+            [excluded("x", "1_1", "duplicate_rank", 2), excluded("x", "1_1", "no", 4)],
+            {"x": 3.0},
+        ),
+        # No lower one takes the place of the first; y counts its ranks from 0, so that 1 is its second choice.
+        (
+            [(3, ("x", 2), ("y", 1))],
+            [excluded("x", "1_1"), excluded("y", "1_1", "bad_rank", 0)],
+            {"x": None, "y": None},
+        ),
+    ],
+)
+def test_one_response_of_a_turn_stands_for_the_run(
+    graded: list[Any], left_out: list[Exclusion], means: dict[str, float | None]
+) -> None:
+    responses = [pooled(f"R{number}", "1_1", *runs) for number, (_, *runs) in enumerate(graded)]
+    judgments = [judgment(response, grade) for response, (grade, *_) in zip(responses, graded, strict=True)]
+    rows = leaderboard(pool(*responses, excluded=tuple(left_out)), judgments, [criterion()])
+    assert {one.run_id: one.mean.value for one in rows} == means
+    for one in rows:
+        answered = means[one.run_id] is not None
+        assert (one.counts["n"], one.counts["unanswered"]) == (int(answered), int(not answered))
 
 
 def ungradable(reason: str, *, honest: int = 2) -> tuple[Pool, list[Judgment | Failure]]:

@@ -62,10 +62,18 @@ def test_classes_by_their_labels(
     assert pairs_of(found) == [pytest.approx(tuple(pair), abs=1e-6) for pair in expected]
 
 
-def test_the_passage_comes_first(tmp_path: Path) -> None:
-    """Of the passage's three words the sentence has one, of the sentence's one word the passage has all."""
+@pytest.mark.parametrize(
+    ("passage", "sentence"),
+    [
+        # Of the passage's three words the sentence has one, of the sentence's one word the passage has all.
+        ("ferry leaves noon", "ferry"),
+        # Were `[SEP]` read as a separator, the share of the passage's would no longer be 1.
+        (f"{PASSAGE} [SEP] rain", WHOLE),
+    ],
+)
+def test_the_passage_comes_first_and_cannot_write_a_separator(tmp_path: Path, passage: str, sentence: str) -> None:
     write_encoder(tmp_path, WEIGHTS, BIASES, NLI)
-    (found,) = scored(tmp_path, ("ferry leaves noon", "ferry"))
+    (found,) = scored(tmp_path, (passage, sentence))
     assert found.supports == pytest.approx(softmax(2, 0, -2)[0], abs=1e-6)
 
 
@@ -114,13 +122,6 @@ def test_a_sentence_that_leaves_no_room_is_a_failure_of_its_item(tmp_path: Path)
         scored(tmp_path, (PASSAGE, " ".join(["rain"] * 100)))
     with pytest.raises(ContextLengthError, match="leaves 4 of the model's 16 tokens"):
         scored(tmp_path, (PASSAGE, " ".join(["rain"] * 9)))
-
-
-def test_a_passage_cannot_write_a_separator(tmp_path: Path) -> None:
-    """Were `[SEP]` read as a separator, the share of the passage's would no longer be 1."""
-    write_encoder(tmp_path, WEIGHTS, BIASES, NLI)
-    (found,) = scored(tmp_path, (f"{PASSAGE} [SEP] rain", WHOLE))
-    assert found.supports == pytest.approx(softmax(2, 0, -2)[0], abs=1e-6)
 
 
 def test_empty_and_strange_texts_have_a_score(tmp_path: Path) -> None:
