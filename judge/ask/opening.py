@@ -26,6 +26,8 @@ from judge.runs.records import Turn
 
 OVERLAP = "baseline/overlap"
 """The judge that costs nothing, with which others are compared."""
+CHECKED = ("groundedness", "support")
+"""The criteria that checkers grade, by their prompts for sentences."""
 DEFAULT_MODEL = "local/qwen2.5-1.5b"
 MOST_SAMPLES = 1000
 """Most repetitions of one question (`--samples`)."""
@@ -43,20 +45,20 @@ def default_models() -> tuple[str, ...]:
 
 
 def grades_support(name: str | Model) -> bool:
-    """Whether a judge takes groundedness only, so that another may judge the rest."""
+    """Whether a judge takes only what checkers grade, so that another may judge the rest."""
     facts = backend_facts(str(name))
     return facts.checker or facts.baseline
 
 
 def judge_of_each(names: Sequence[str | Model], criteria: Sequence[Criterion]) -> dict[str, str | Model]:
-    """Criterion to the one of two judges that judges it: groundedness to the one that takes nothing else.
+    """Criterion to the one of two judges that judges it: what checkers grade to the one that takes nothing else.
 
     The default judge of groundedness is spared a prompt that it cannot be asked.
     """
     first, rest = sorted(names, key=grades_support, reverse=True)
     judges = {criterion.name: rest for criterion in criteria}
     for criterion in criteria:
-        if criterion.name == "groundedness" and (first != groundedness_judge() or takes(str(first), criterion)):
+        if criterion.name in CHECKED and (first != groundedness_judge() or takes(str(first), criterion)):
             judges[criterion.name] = first
     return judges
 

@@ -12,7 +12,7 @@ from judge.cli.printing import print_fact, print_json, print_table, print_text, 
 from judge.cli.spending import DryRunOption, asks_again, print_beside, print_forecast, say_accounts
 from judge.io.text import count
 from judge.jobs.folder import write_pool
-from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
+from judge.jobs.pooling import PoolPlan, check_complete, pool_runs, pooled_unit
 from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
 from judge.judges.credentials import secret_names
@@ -28,6 +28,7 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     """
     with progress("reading and checking runs") as steps:
         sources = plan.sources()
+        plan = plan.with_values(unit=pooled_unit(plan, sources))
         pooled = pool_runs(plan, steps, sources)
     say_all(sources.notes)
     tables.print_problems(pooled, checked_topics=pooled.asks)

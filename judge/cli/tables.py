@@ -26,6 +26,9 @@ from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 from judge.units import UNITS
 
+UNCITED = "uncited_sentence"
+"""The reason of a sentence that cites nothing."""
+
 
 def print_leaderboard(
     rows: Sequence[Score],
@@ -138,13 +141,20 @@ def print_pooled(pooled: Pooled) -> None:
     pooled_units = count(counts["responses"] // unit.orders, f"distinct {unit.nouns.response}")
     if unit.orders > 1:
         pooled_units += " in both orders"
-    say(f"pooled {pooled_units} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
-    for kind, rows in (("excluded", counts["excluded"]), ("screen", counts["screen"] or {})):
+    reasons = {reason: n for reason, n in counts["excluded"].items() if reason != UNCITED}
+    say(f"pooled {pooled_units} of {count(runs, 'run')}; {sum(reasons.values())} excluded")
+    for kind, rows in (("excluded", reasons), ("screen", counts["screen"] or {})):
         for reason, n in rows.items():
             say(f"  {kind}: {reason} × {n}")
+    # Nothing is lost by them: there is no citation to judge, and measures of recall count them.
+    if uncited := counts["excluded"].get(UNCITED, 0):
+        say(f"  {count(uncited, 'sentence')} without a citation, which recall counts")
     if lacking:
         use = "uses" if lacking == 1 else "use"
-        say(f"  {count(lacking, 'response')} {use} passages without a text, see missing_passages.tsv")
+        said = f"{count(lacking, unit.nouns.response)} {use} passages without a text"
+        if unit.part_of_response:
+            said = f"the passage of {count(lacking, unit.nouns.response)} has no text"
+        say(f"  {said}, see missing_passages.tsv")
     held = sum(run.selected and not rules_of(run.format).own_turns for run in pooled.submitted.runs)
     if held > 1:
         others = "every other run" if held == runs else "every other run that is not interactive"

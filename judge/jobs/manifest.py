@@ -27,6 +27,7 @@ from judge.pool.bank import BESIDE, read_pool_folder, stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
+from judge.runs.profiles import UNLIMITED
 from judge.runs.topics import stored_topics
 
 SCHEMA = 3
@@ -210,8 +211,8 @@ def check_folder(
     if surprising and not replace:
         held = "results of another configuration" if judged else "a pool that was made in another way"
         raise InputError(
-            f"{out}: holds {held} ({'; '.join(map(_in_words, surprising))}). Choose another --out, or --replace to "
-            f"write {'these results over (the journal of paid calls is kept)' if judged else 'over it'}"
+            f"{out}: holds {held} ({'; '.join(_in_words(row) for row in surprising)}). Choose another --out, or "
+            f"--replace to write {'these results over (the journal of paid calls is kept)' if judged else 'over it'}"
         )
     if trial and manifest.get("status") == "complete" and not replace:
         raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
@@ -243,7 +244,7 @@ def pool_manifest(
         "asked": {},
         "prices": {},
         "spending": [],
-        "limits": submitted.limits.recorded(),
+        "limits": submitted.limits.recorded() | _other_limits(submitted),
         "certificate": None,
         "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
         "counts": {
@@ -256,6 +257,12 @@ def pool_manifest(
         "models_returned": [],
         "seeds": {"sampling": configured.get("options", {}).get("seed")},
     }
+
+
+def _other_limits(submitted: Submitted) -> dict[str, Any]:
+    """The limits of formats that have others than most runs, as JSON values; nothing where all have the same."""
+    others = {format: limits.recorded() for format, limits in submitted.other_limits.items()}
+    return {"by_format": others} if others else {}
 
 
 def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
@@ -293,10 +300,44 @@ def differences(
 
 def _in_words(difference: tuple[str, Any, Any]) -> str:
     """What differs; of two files or prompts of one name, that their contents do."""
-    name, before, now = difference
-    there = brief(before)
-    here = brief(now)
+    key, before, now = difference
+    if key == "pooling.unit":
+        return f"it is of {before or 'response'}s, and {now or 'response'}s are judged now"
+    name = _named(key)
+    there = "none" if before == UNLIMITED else brief(before)
+    here = "none" if now == UNLIMITED else brief(now)
     return f"{name}: {there} there, {here} now" if there != here else f"{name}: other content there than now"
+
+
+def _named(key: str) -> str:
+    """What the user calls a member of a configuration: an option, or what it is about.
+
+    >>> _named("pooling.over_limit"), _named("criteria.support"), _named("judge")
+    ('--over-limit', 'prompt of support', 'judge')
+    """
+    group, _, name = key.partition(".")
+    match group:
+        case "topics" | "passages":
+            return f"--{group}"
+        case "pool":
+            return "pooled responses"
+        case "runs" if name:
+            return f"run {name}"
+        case "criteria" if name:
+            return f"prompt of {name}"
+        case "token_rule":
+            return _TOKEN_RULE.get(name, key)
+        case "pooling" | "options" if name:
+            return f"--{_OPTIONS.get(key, name.replace('_', '-'))}"
+    return key.replace("_", " ")
+
+
+_TOKEN_RULE = {
+    "limit": "token limit (--profile or --token-limit)",
+    "rule": "way of counting tokens (--profile or --token-rule)",
+    "versions": "versions of the tokenizer",
+}
+"""What the user calls a member of the rule for lengths."""
 
 
 def brief(value: Any) -> str:

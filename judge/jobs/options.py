@@ -14,10 +14,29 @@ from judge.runs.formats import FORMATS
 from judge.runs.formats.table import ROLES
 from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
-from judge.runs.sources import RunSource, Sources, find_sources
+from judge.runs.sources import RunSource, Sources, find_sources, own_profile
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
+
+
+def usual_criteria(sources: Sources, profile: str | None = None, format: str | None = None) -> tuple[str, ...]:
+    """What is judged where the user names no criteria: what the track of all the runs asks, else the usual ones.
+
+    The track is that of the profile, or of the formats of the runs. Answers of tables without passages are judged for
+    what needs none.
+    """
+    if sources.tables is not None:
+        return DEFAULT_CRITERIA if sources.tables.evidence else DEFAULT_CRITERIA[1:]
+    if profile is not None:
+        return PROFILES[profile].criteria or DEFAULT_CRITERIA
+    asked: set[tuple[str, ...]] = set()
+    for path in sources.files:
+        own = own_profile(path, format)
+        asked.add(PROFILES[own].criteria if own is not None else ())
+        if len(asked) > 1 or not all(asked):
+            return DEFAULT_CRITERIA
+    return asked.pop() if asked else DEFAULT_CRITERIA
 
 
 class RunFiles(Options, section="reading"):
@@ -106,7 +125,8 @@ class JudgedPrompts(Options, section="asking"):
         tuple[Annotated[str, OneOf(criterion_names(), lambda name: own_name(name) != name)], ...],
         Option(metavar="CRITERION"),
     ] = ()
-    """Criteria, each under its default prompt (default: groundedness naturalness, or the criteria of --prompt)."""
+    """Criteria, each under its default prompt (default: what the track of the runs asks, such as support, else
+    groundedness naturalness; or the criteria of --prompt)."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt in place of its criterion's default, as criterion/variant or a file of your own; may be repeated."""
 

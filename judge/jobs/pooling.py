@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BeforeValidator, Field
 
+from judge.ask.criteria import choose_prompts
+from judge.ask.prompt import check_unit, unit_of
 from judge.errors import UsageError, refuse
 from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import natural_key, run_turn_id
@@ -17,7 +20,7 @@ from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.io.text import count, shown
 from judge.jobs.manifest import ADDED, LOOKED, OutputFolder, check_extended, pool_configuration
-from judge.jobs.options import ResponseLimits, RunFiles
+from judge.jobs.options import JudgedPrompts, ResponseLimits, RunFiles, usual_criteria
 from judge.passages.hashes import Hashes, open_hashes
 from judge.plugins import collection
 from judge.pool.build import Screen, lacking_texts
@@ -132,19 +135,35 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
 
 class PoolPlan(
     Pooling,
+    JudgedPrompts,
     Call,
     section="output",
-    main="runs topics passages column profile depth turns draw unit screen extend out",
+    main="runs topics passages column profile criteria depth turns draw screen extend out",
 ):
     """Everything `judge pool` can be told."""
 
-    unit: JudgedUnit = "response"
-    """What is pooled: each response (default), for each run and topic the whole dialogue, each citation of a sentence,
-    or pairs of responses, for prompts about these."""
+    unit: JudgedUnit | None = None
+    """What is pooled (default: what the criteria are about): each response, for each run and topic the whole dialogue,
+    each citation of a sentence, or pairs of responses."""
     out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
     """Output folder (default judge-out, or that of --extend)."""
     replace: bool = False
     """Write over another pool, or its results, in --out."""
+
+
+def pooled_unit(plan: PoolPlan, sources: Sources) -> JudgedUnit:
+    """What a plan pools: what it names, what its criteria are about, what an extended pool has, or what is usual."""
+    names = plan.criteria
+    if not (names or plan.prompts):
+        if plan.unit is not None:
+            return plan.unit
+        if plan.extend is not None:
+            return OutputFolder(plan.extend).pool.unit
+        names = usual_criteria(sources, plan.profile, plan.format)
+    prompts = [*chain.from_iterable(choose_prompts(names, plan.prompts, ()).values())]
+    if plan.unit is not None:
+        check_unit(prompts, plan.unit)
+    return unit_of(prompts)
 
 
 class Pooled(Record, frozen=True):

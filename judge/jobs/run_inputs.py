@@ -25,7 +25,7 @@ from judge.io.plan import Call, OneOf, Option, Positive
 from judge.io.steps import Steps, quiet
 from judge.io.text import printable
 from judge.jobs.manifest import GROWING, check_folder, configuration
-from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
+from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts, usual_criteria
 from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.judges.backends import backend_facts
 from judge.judges.model import Model, ModelOptions
@@ -33,8 +33,7 @@ from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
 from judge.records import Criterion
 from judge.runs.formats.table import USUAL, Role
-from judge.runs.profiles import PROFILES
-from judge.runs.sources import Sources, own_profile
+from judge.runs.sources import Sources
 from judge.units import UNITS
 
 EngineName = Literal["ray"]
@@ -157,7 +156,8 @@ class RunInputs:
         """Where the answers are kept; those of the folder that is extended are known already."""
         # What the user names is checked before runs are read.
         sources = None if plan.criteria or plan.prompts else plan.sources()
-        prompts = _choose(plan, DEFAULT_CRITERIA if sources is None else usual_criteria(plan, sources))
+        usual = DEFAULT_CRITERIA if sources is None else usual_criteria(sources, plan.profile, plan.format)
+        prompts = _choose(plan, usual)
         shown = tuple(chain.from_iterable(prompts.values()))
         unit = unit_of(shown)
         if plan.unit is not None:
@@ -201,7 +201,7 @@ class RunInputs:
             self.configured |= self.jury.configuration()
         self.notes = (*sources.notes, *alias_notes(plan.criteria))
         """In words, what was taken for what."""
-        self.left_out = _left_out(plan)
+        self.left_out = _left_out(plan, usual)
         """In words, what is not judged because nothing here can."""
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
@@ -229,18 +229,6 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     return opening.open_judge(
         used, plan.options, criteria, plan.settings, keys=keys, parts=parts if len(used) == 2 else {}
     )
-
-
-def usual_criteria(plan: Plan, sources: Sources) -> tuple[str, ...]:
-    """What is judged where the user names no criteria: what the track of the runs asks, else the usual ones.
-
-    Answers without passages are judged for what needs none.
-    """
-    if sources.tables is not None:
-        return DEFAULT_CRITERIA if sources.tables.evidence else DEFAULT_CRITERIA[1:]
-    profile = plan.profile or next(filter(None, map(own_profile, sources.files[:1])), None)
-    named = PROFILES[profile].criteria if profile is not None else ()
-    return named or DEFAULT_CRITERIA
 
 
 def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps, sources: Sources) -> Pooled:
@@ -274,29 +262,29 @@ def _check_columns(criteria: Sequence[Criterion], sources: Sources) -> None:
             )
 
 
-def _left_out(plan: Plan) -> tuple[str, ...]:
-    """Why nothing here can judge the rest beside groundedness, where the user names neither judge nor criteria."""
+def _left_out(plan: Plan, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """Why nothing here can judge what checkers do not, where the user names neither judge nor criteria."""
     *first, rest = plan.judges
     extra = backend_facts(str(rest)).extra
-    if not first or plan.model or plan.criteria or plan.prompts or extra is None:
+    unchecked = [name for name in usual if name not in opening.CHECKED]
+    if not unchecked or not first or plan.model or plan.criteria or plan.prompts or extra is None:
         return ()
     try:
         need_extra(extra, str(rest))
     except UsageError as missing:
-        return (f"naturalness is not judged: {missing}; then the same command needs --replace",)
+        return (f"{', '.join(unchecked)} is not judged: {missing}; then the same command needs --replace",)
     return ()
 
 
 def _choose(plan: Plan, usual: tuple[str, ...]) -> dict[str, list[Criterion]]:
     """The prompts of each criterion: one, or several for a jury. A checker needs one by sentences."""
     checks = plan.jury is None and any(backend_facts(str(name)).checker for name in plan.judges)
-    by_sentences = {name: f"{name}/sentences" for name in ("groundedness", "support")}
-    instead = by_sentences if checks else {}
+    instead = {name: f"{name}/sentences" for name in opening.CHECKED} if checks else {}
     default = usual
-    if _left_out(plan):
-        default = tuple(name for name in usual if name in by_sentences)
+    if left_out := _left_out(plan, usual):
+        default = tuple(name for name in usual if name in opening.CHECKED)
         if not default:
-            raise UsageError(f"nothing here can judge {' and '.join(usual)}: {_left_out(plan)[0]}")
+            raise UsageError(f"nothing here can judge {' and '.join(usual)}: {left_out[0]}")
     chosen = choose_prompts(plan.criteria, plan.prompts, default, instead)
     if plan.jury is not None:
         return chosen

@@ -57,6 +57,8 @@ class Submitted(Record, frozen=True):
     """The tables that the runs stand in."""
     counters: dict[str, TokenCounter] = msgspec.field(default_factory=dict)
     """The counters of runs, by id, whose format has other limits than `limits`."""
+    other_limits: dict[str, Limits] = msgspec.field(default_factory=dict)
+    """The limits of formats that have others than `limits`."""
 
     @property
     def unusable(self) -> tuple[Problem, ...]:
@@ -138,6 +140,9 @@ def _submitted(
         limits = of_format.pop()
         count_tokens = count_tokens.held_to(limits)
     counters = {head.run_id: count_tokens.held_to(limits.of_format(head.format)) for head in headers}
+    other_limits = {
+        format: limits.of_format(format) for format in sorted(formats) if limits.of_format(format) != limits
+    }
     together = validate_together(headers)
     clashing = {problem.file for problem in together if problem.severity == "error"}
     submissions = (run.submission for run in admitted if run.submission is not None)
@@ -154,6 +159,7 @@ def _submitted(
         unit=unit,
         tables=sources.tables,
         counters={run_id: counter for run_id, counter in counters.items() if counter is not count_tokens},
+        other_limits=other_limits,
     )
 
 

@@ -129,12 +129,23 @@ def described(limits: Limits) -> str:
     >>> described(limits_of("ikat2024", token_limit=300))
     '300 tokens by the rule bare, any number of used passages (profile ikat2024, not its token limit)'
     """
-    citations = "any number of" if limits.citation_limit is None else f"{limits.citation_limit:,}"
-    unlimited = limits.token_limit == UNLIMITED
-    length = "any length" if unlimited else f"{limits.token_limit:,} tokens by the rule {limits.token_rule}"
+    row = PROFILES[limits.profile]
+    if limits.token_limit == UNLIMITED:
+        length = "any length" if row.check is None else "any length that the topic allows"
+    elif limits.token_rule == "whitespace":
+        length = f"{limits.token_limit:,} words"
+    else:
+        length = f"{limits.token_limit:,} tokens by the rule {limits.token_rule}"
+    passages = "used passages" if row.check is None else "cited passages"
+    if limits.citation_limit is not None:
+        rest = f"{limits.citation_limit:,} {passages}"
+    elif row.check is None or not row.year:
+        rest = f"any number of {passages}"
+    else:
+        rest = f"the other rules of {row.track} {row.year}"
     other = " or ".join(_WORDS[name] for name in limits.overridden)
     profile = f"profile {limits.profile}, not its {other}" if other else f"profile {limits.profile}"
-    return f"{length}, {citations} used passages ({profile})"
+    return f"{length}, {rest} ({profile})"
 
 
 def limits_of(

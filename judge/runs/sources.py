@@ -8,7 +8,7 @@ from judge.errors import UsageError
 from judge.io.rows import RowTable
 from judge.io.text import shown
 from judge.records import Problem, Record
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import find_runs, recognized_format
 from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
 from judge.runs.profiles import PROFILES
 
@@ -16,10 +16,10 @@ RunSource = Path | RowTable
 """A path of runs, or a table in memory."""
 
 
-def own_profile(path: Path) -> str | None:
-    """The profile of a run's format, if the format has one of its own."""
-    run = read_run(path).run
-    return run.format if run is not None and run.format in PROFILES else None
+def own_profile(path: Path, format: str | None = None) -> str | None:
+    """The profile of a run's format, if the format has one of its own; `format` is what every file is read as."""
+    name = recognized_format(path) if format is None else format
+    return name if name in PROFILES else None
 
 
 class Sources(Record, frozen=True):

@@ -17,5 +17,5 @@ CITATION = Unit(
     part_of_response=True,
     needed_input="passages",
     unfit=("depth", "passage_qrels", "over_limit", "screen", "thresholds"),
-    why_unfit="about whole responses; single citations are judged",
+    why_unfit="about whole responses; single citations are judged, as --criteria say or the track of the runs asks",
 )

@@ -198,6 +198,6 @@ def test_the_option_is_on_record_only_where_it_is_used(mock: Mock, tmp_path, cap
     out = tmp_path / "out"
     assert run(mock, out, "--limit", "6") == 0
     assert "logprobs" not in manifest(out)["configuration"]["options"]
-    assert "options.logprobs: none there, true now" in complaint(capsys, run(mock, out, "--limit", "6", "--logprobs"))
+    assert "--logprobs: none there, true now" in complaint(capsys, run(mock, out, "--limit", "6", "--logprobs"))
     assert run(mock, out, "--limit", "6") == 0
     assert mock.stats()["requests"] == 6

@@ -293,9 +293,9 @@ def test_another_configuration_needs_another_folder_or_replace(out: Path, exampl
     assert json.loads(before["manifest.json"])["configuration"] == configured
     capsys.readouterr()
     for option, value, told in (
-        ("--over-limit", "truncate", 'pooling.over_limit: "flag" there, "truncate" now'),
-        ("--temperature", "1", "options.temperature: 0.0 there, 1.0 now"),
-        ("--seed", "1", "options.seed: none there, 1 now"),
+        ("--over-limit", "truncate", '--over-limit: "flag" there, "truncate" now'),
+        ("--temperature", "1", "--temperature: 0.0 there, 1.0 now"),
+        ("--seed", "1", "--seed: none there, 1 now"),
         ("--limit", "3", "holds a finished run, which a trial with --limit would write over"),
     ):
         said = complaint(capsys, run(RUNS, out, option, value))
@@ -386,15 +386,15 @@ def test_a_pool_alone_is_taken_on_with_the_texts_of_its_passages(tmp_path, examp
     out, pooling = tmp_path / "out", ["--runs", str(example), "--topics", str(TOPICS)]
     assert main(["pool", *pooling, "--out", str(out)]) == 0
     assert run(example, out, "--depth", "2") == 2
-    assert "holds a pool that was made in another way (pooling.depth: 1 there, 2 now)" in capsys.readouterr().err
+    assert "holds a pool that was made in another way (--depth: 1 there, 2 now)" in capsys.readouterr().err
     extracted = ["passages", "extract", "--pool", str(out), "--passages", str(PASSAGES)]
     assert main([*extracted, "-o", str(tmp_path / "passages.jsonl")]) == 1
     assert run(example, out, passages=tmp_path / "passages.jsonl") == 0
     capsys.readouterr()
     # With results there, other texts are another configuration, told in words.
     assert (
-        "holds results of another configuration (passages: other content there than now; pool: other content there "
-        "than now)" in complaint(capsys, run(example, out, passages=None))
+        "holds results of another configuration (--passages: other content there than now; pooled responses: other "
+        "content there than now)" in complaint(capsys, run(example, out, passages=None))
     )
 
 

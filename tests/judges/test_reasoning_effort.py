@@ -214,8 +214,8 @@ def test_a_run_sends_records_and_forecasts_it(mock: Mock, tmp_path: Path, capsys
     capsys.readouterr()
     # Another effort is another judge, and so is none.
     for more, told in (
-        (("--reasoning-effort", "high"), 'options.reasoning_effort: "low" there, "high" now'),
-        ((), 'options.reasoning_effort: "low" there, none now'),
+        (("--reasoning-effort", "high"), '--reasoning-effort: "low" there, "high" now'),
+        ((), '--reasoning-effort: "low" there, none now'),
     ):
         assert told in complaint(capsys, run(out, mock, *more))
 

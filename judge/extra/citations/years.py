@@ -150,6 +150,7 @@ def _profile(
         citation_limit=None,
         formats=(format,),
         errors=frozenset(errors),
+        criteria=("support",),
         check=check,
     )
 

@@ -46,7 +46,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "empty_text": "the response has no text",
     "over_limit": "longer than the token limit",
     "unreached_topic": "the run never reached the topic",
-    "uncited_sentence": "the sentence cites nothing, so there is no citation to judge",
+    "uncited_sentence": "the sentence cites nothing: there is no citation to judge, and recall counts the sentence",
     "not_drawn": "the response is in no pair that was drawn",
     "equal_responses": "all responses to the turn are equal, so it ties with another one and no judge is asked",
 }

@@ -157,13 +157,19 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
 def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
     # The limit is one of single responses, of which a dialogue has many.
     responses = folder.judged.pool.responses if UNITS[folder.judged.pool.unit].whole_response else ()
-    limit = _limit(folder)
+    limits = _limits(folder)
     lines: list[tuple[Cell, ...]] = []
     for rule, words in _COUNTED:
-        over = [response for response in responses if getattr(response.tokens, rule) > limit]
-        runs = {entry.run_id for response in over for entry in response.runs}
-        longest = max((getattr(response.tokens, rule) for response in responses), default=0)
-        lines.append((words, len(over), len(runs), longest))
+        over = 0
+        longest = 0
+        runs: set[str] = set()
+        for response in responses:
+            length = getattr(response.tokens, rule)
+            longest = max(longest, length)
+            over_theirs = {entry.run_id for entry in response.runs if length > limits[entry.run_id]}
+            over += bool(over_theirs)
+            runs |= over_theirs
+        lines.append((words, over, len(runs), longest))
     if not any(line[1] for line in lines):
         return
     reading = (
@@ -171,16 +177,28 @@ def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
         "responses out."
     )
     columns = ("counted by", "responses over", "of runs", "longest")
-    yield Table(lines, columns, f"Responses over {limit} tokens", [reading])
+    several = sorted(set(limits.values()))
+    limit = f"{several[0]} tokens" if len(several) == 1 else "the limit of their run's track"
+    yield Table(lines, columns, f"Responses over {limit}", [reading])
     if cut := sum(response.truncated for response in responses):
         yield Said(f"{count(cut, 'response')} was judged in a shortened form, cut at the limit.", "warn")
 
 
-def _limit(folder: RunFolder) -> int:
-    configuration = folder.judged.manifest.get("configuration")
-    rule = configuration.get("token_rule") if isinstance(configuration, dict) else None
-    limit = rule.get("limit") if isinstance(rule, dict) else None
-    return limit if isinstance(limit, int) and limit > 0 else LIMIT
+def _limits(folder: RunFolder) -> dict[str, int]:
+    """Run id to the longest response in tokens."""
+    manifest = folder.judged.manifest
+    configured = _member(_member(manifest, "configuration"), "token_rule")
+    by_format = _member(_member(manifest, "limits"), "by_format")
+    limits = {}
+    for run in folder.judged.pool.runs:
+        limit = _member(_member(by_format, run.format), "token_limit") or _member(configured, "limit")
+        limits[run.run_id] = limit if isinstance(limit, int) and limit > 0 else LIMIT
+    return limits
+
+
+def _member(value: object, name: str) -> object:
+    """A member of a JSON object; None of anything else."""
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def _screened(folder: RunFolder) -> Iterator[ReportPart]:

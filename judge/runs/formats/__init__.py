@@ -21,7 +21,7 @@ from judge.runs.formats.keyed import IKAT2025, INTERACTIVE
 from judge.runs.formats.shape import Format, ReadRun, Rules
 from judge.runs.formats.table import TABLE
 
-__all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "rules_of"]
+__all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "recognized_format", "rules_of"]
 
 _LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
 """What `judge validate --fix` (once as `edits.tsv`) and `judge convert` leave beside the runs that they write."""
@@ -98,19 +98,32 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
 
     A UsageError if `format` is not one of `FORMATS`, or that of another package raises an error.
     """
-    # Formats of other packages read the JSON value as it is.
-    decoder = msgspec.json.decode if FORMATS.foreign else decode_run
-    as_lines = format is not None and rules_of(format).form == "lines"
-    document = open_document(path, as_lines=as_lines, decoder=decoder)
-    for name in FORMATS if format is None else [format]:
-        if name == format or _asked(name, format_of(name).sniff, document):
-            return _asked(name, format_of(name).read, document)
+    document = _opened(path, format)
+    name = _recognized(document) if format is None else format
+    if name is not None:
+        return _asked(name, format_of(name).read, document)
     if document.unreadable:
         return ReadRun(None, document.problems)
     keys = list(document.value)[:8] if isinstance(document.value, dict) else []
     content = f"an object with {', '.join(map(shown, keys))}" if keys else shown(document.value)
     message = f"not a run in a known format ({', '.join(FORMATS)}): found {content}"
     return ReadRun(None, (*document.problems, problem("unknown_format", document.file, "$", message)))
+
+
+def recognized_format(path: Path) -> str | None:
+    """The format of a run file by its content, without reading it as a run; None where no format knows it."""
+    return _recognized(_opened(path, None))
+
+
+def _opened(path: Path, format: str | None) -> Document:
+    # Formats of other packages read the JSON value as it is.
+    decoder = msgspec.json.decode if FORMATS.foreign else decode_run
+    as_lines = format is not None and rules_of(format).form == "lines"
+    return open_document(path, as_lines=as_lines, decoder=decoder)
+
+
+def _recognized(document: Document) -> str | None:
+    return next((name for name in FORMATS if _asked(name, format_of(name).sniff, document)), None)
 
 
 def _asked(format: str, function: Callable[[Document], _Answer], document: Document) -> _Answer:

@@ -50,7 +50,7 @@ def inputs(request: pytest.FixtureRequest) -> dict[str, Path]:
         data = request.getfixturevalue("shared") / "rag-runs" / "kiddie"
         return {"rag-responses": data / "runs" / "repgen", "rag-topics": data / "topics" / "kiddie-topics.jsonl"}
     topics = request.getfixturevalue("topics")
-    for path in EXAMPLE.glob("citations/*.jsonl"):
+    for path in EXAMPLE.glob("citations/runs/*.jsonl"):
         put(topics.parent / "runs" / path.name, path.read_bytes())
     return {"rag-responses": topics.parent / "runs", "rag-topics": topics, "corpus": EXAMPLE / "passages.jsonl"}
 
@@ -69,7 +69,7 @@ def given(topics: Path) -> tuple[list[Any], list[Any], Any]:
     """The responses, the topics, and a model without CACHE_DIR."""
     from autojudge_base import LlmConfigBase, load_report, load_requests_from_file
 
-    reports = [report for file in sorted(EXAMPLE.glob("citations/*.jsonl")) for report in load_report(file)]
+    reports = [report for file in sorted(EXAMPLE.glob("citations/runs/*.jsonl")) for report in load_report(file)]
     return reports, load_requests_from_file(topics), LlmConfigBase(model="mock")
 
 

@@ -211,13 +211,14 @@ def test_what_concerns_several_lines(tmp_path: Path) -> None:
 
 def test_every_code_of_sentences_is_provoked_here() -> None:
     assert {row[5] for row in FAULTS} >= set(SECTIONS["Citations of sentences"])
-    assert {name for name, row in PROFILES.items() if row.formats} == {*GOOD, "neuclir2024"}
+    assert {name for name, row in PROFILES.items() if row.formats} - {"table"} == {*GOOD, "neuclir2024"}
 
 
 @pytest.mark.parametrize(
     ("line", "profile", "message"),
     [
-        (rag25(), None, "rag needs the profile rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ikat"),
+        (rag25(), "ikat2025",
+         "rag needs the profile rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ikat2025"),
         (rag25(), "ragtime2025", "rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ragtime2025"),
         ({"metadata": {"run_id": "r"}, "turn_id": "7_1", "responses": [], "references": {}}, "rag2025",
          "format ikat2025 needs the profile cast2022, ikat2023, "),
@@ -399,8 +400,82 @@ def test_a_response_is_judged_once_by_what_it_cites(tmp_path: Path, capsys: pyte
     assert main(["run", "--runs", str(folder), "--out", str(out), *asked]) == 0
     assert [len(each["runs"]) for each in json_lines(out / "pool.jsonl")] == [2, 1]
     assert "OWNTEXT: grades rest on passage texts that the run brought itself" in capsys.readouterr().out
-    # Without a profile a run is read, where the command takes none.
+    # Without a profile its format's is meant; one of another format is refused.
     assert len(read_runs(folder).candidates) == 3
-    assert main(["run", "--runs", str(folder), "--out", str(tmp_path / "none"), *asked[:-2]]) == 2
+    assert main(["run", "--runs", str(folder), "--out", str(tmp_path / "own"), *asked[:-2]]) == 0
+    assert json.loads((tmp_path / "own" / "manifest.json").read_text())["limits"]["profile"] == "ragtime"
+    asked[-1] = "ikat2024"
+    assert main(["run", "--runs", str(folder), "--out", str(tmp_path / "none"), *asked]) == 2
     assert "a run of the format ragtime needs the profile ragtime, ragtime2025" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+def test_each_run_of_a_folder_is_held_to_the_rules_of_its_own_format(tmp_path: Path, capsys) -> None:
+    """300 words are too many for iKAT and for no profile of the format rag but a year's."""
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    folder.mkdir()
+    long = " ".join(["word"] * 300)
+    cited = {"run_id": "cited", "topic_id": "7", "references": ["s0"], "answer": [{"text": long, "citations": [0]}]}
+    (folder / "cited.jsonl").write_text(json.dumps(cited), "utf-8")
+    metadata = {"team_id": "t", "run_id": "talk", "type": "automatic"}
+    response = {"text": long, "rank": 1, "citations": {}, "ptkb_provenance": []}
+    talk = {"metadata": metadata, "turn_id": "8_1", "responses": [response], "references": {}}
+    (folder / "talk.jsonl").write_text(json.dumps(talk), "utf-8")
+    main(["validate", str(folder), "--json"])
+    printed = capsys.readouterr()
+    told = {file["run_id"]: {row["code"] for row in file["problems"]} for file in json.loads(printed.out)["files"]}
+    assert "over_token_limit" in told["talk"] and told["cited"] == set()
+    main(["validate", str(folder)])
+    said = capsys.readouterr().err
+    assert "limits: any length that the topic allows, any number of cited passages (profile rag)" in said
+    assert "limits: 250 tokens by the rule bare, any number of used passages (profile ikat2025)" in said
+    # Criteria that all runs can be judged by, and the limits of each format in the manifest.
+    assert main(["pool", "--runs", str(folder), "--out", str(out)]) == 0
+    limits = json.loads((out / "manifest.json").read_text())["limits"]
+    assert (limits["profile"], limits["token_limit"]) == ("ikat2025", 250)
+    assert {name: own["profile"] for name, own in limits["by_format"].items()} == {"rag": "rag"}
+    assert len(json_lines(out / "pool.jsonl")) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "units"),
+    [
+        # Citation tracks ask for support, whether the profile is named or detected.
+        ([], "citations"),
+        (["--profile", "rag2024"], "citations"),
+        (["--criteria", "support"], "citations"),
+        (["--criteria", "naturalness"], "responses"),
+        (["--unit", "response"], "responses"),
+    ],
+)
+def test_a_pool_is_of_what_its_criteria_are_about(tmp_path: Path, capsys, options: list[str], units: str) -> None:
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    folder.mkdir()
+    line = {"run_id": "r", "topic_id": "7", "references": [SEGMENTS[0]],
+            "answer": [{"text": "One.", "citations": [0]}, {"text": "Two.", "citations": [0]}]}  # fmt: skip
+    (folder / "r.jsonl").write_text(json.dumps(line), "utf-8")
+    pooling = ["--runs", str(folder), *options]
+    assert main(["pool", *pooling, "--out", str(out)]) == 0
+    number = {"citations": "2 distinct citations", "responses": "1 distinct response"}[units]
+    assert f"pooled {number} of 1 run" in capsys.readouterr().err
+    if units == "responses":
+        return
+    # The documented path: the texts of the passages of this pool, and then `judge run` into its folder.
+    passages = tmp_path / "passages.jsonl"
+    passages.write_text(json.dumps({"id": SEGMENTS[0], "text": "One."}) + "\n", "utf-8")
+    extracted = ["--pool", str(out), "--passages", str(passages), "--out", str(tmp_path / "extracted.jsonl")]
+    assert main(["passages", "extract", *extracted]) == 0
+    texts = ["--passages", str(tmp_path / "extracted.jsonl")]
+    assert main(["run", *pooling, *texts, "--model", "checker/overlap", "--out", str(out)]) == 0
+    assert {row["criterion"] for row in json_lines(out / "judgments.jsonl")} == {"support"}
+    capsys.readouterr()
+    asked = ["run", "--runs", str(folder), *texts, "--model", "checker/overlap", "--out", str(out)]
+    assert main([*asked, "--criteria", "groundedness"]) == 2
+    assert "it is of citations, and responses are judged now" in capsys.readouterr().err
+
+
+def test_a_pool_of_another_unit_than_its_criteria_is_refused(tmp_path: Path, capsys) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps(rag25()), "utf-8")
+    asked = ["pool", "--runs", str(tmp_path / "r.jsonl"), "--out", str(tmp_path / "out")]
+    assert main([*asked, "--criteria", "support", "--unit", "response"]) == 2
+    assert "support/graded: about citations, but responses are judged here" in capsys.readouterr().err

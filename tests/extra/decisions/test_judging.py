@@ -108,7 +108,15 @@ def test_pairs_and_dialogues(mock: Mock, tmp_path: Path) -> None:
 
 def test_citations(mock: Mock, tmp_path: Path) -> None:
     given = PROJECT / "examples"
-    argv = ["run", "--runs", str(given / "citations/heron-cites.jsonl"), "--profile", "rag", "--criteria", "support"]
+    argv = [
+        "run",
+        "--runs",
+        str(given / "citations/runs/heron-cites.jsonl"),
+        "--profile",
+        "rag",
+        "--criteria",
+        "support",
+    ]
     argv += ["--topics", str(given / "citations/topics.tsv"), "--passages", str(given / "passages.jsonl")]
     assert main([*argv, "--model", BOTH[1], "--base-url", mock.base_url, "--out", str(tmp_path / "out")]) == 0
     assert {row["form"] for row in json_lines(tmp_path / "out" / "judgments.jsonl")} == {"decision"}

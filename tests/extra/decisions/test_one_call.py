@@ -106,7 +106,7 @@ def _bench(mock: Mock, folder: Path, pooled: Path) -> list[str]:
 
 def _citations(mock: Mock, folder: Path, pooled: Path) -> list[str]:
     given = PROJECT / "examples"
-    runs = ["--runs", str(given / "citations/heron-cites.jsonl"), "--profile", "rag", "--criteria", "support"]
+    runs = ["--runs", str(given / "citations/runs/heron-cites.jsonl"), "--profile", "rag", "--criteria", "support"]
     inputs = ["--topics", str(given / "citations/topics.tsv"), "--passages", str(given / "passages.jsonl")]
     return ["run", *runs, *inputs, *of(mock, folder)]
 

@@ -13,7 +13,7 @@ from judge.runs.topics import read_topics
 from tests.conftest import PROJECT, on_stderr, put
 
 EXAMPLE = PROJECT / "examples"
-POOL = ["pool", "--profile", "rag", "--runs", str(EXAMPLE / "citations" / "heron-cites.jsonl"), "--out"]
+POOL = ["pool", "--profile", "rag", "--runs", str(EXAMPLE / "citations" / "runs" / "heron-cites.jsonl"), "--out"]
 _OF_2020 = "query_id raw_utterance manual_rewritten_utterance topic_number turn_number default_text"
 Linear = namedtuple("Linear", _OF_2020, defaults=["", 31, 1, ""])
 _OF_2022 = "query_id parent_id participant raw_utterance response topic_number turn_number default_text"

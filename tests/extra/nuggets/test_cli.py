@@ -117,11 +117,16 @@ def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.Ca
 
 def test_judged_citations_give_the_measures_of_argue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples, bank, people = PROJECT / "examples", tmp_path / "bank.json", tmp_path / "people.jsonl"
-    given = ["--runs", str(examples / "citations/heron-cites.jsonl"), "--passages", str(examples / "passages.jsonl")]
+    given = [
+        "--runs",
+        str(examples / "citations/runs/heron-cites.jsonl"),
+        "--passages",
+        str(examples / "passages.jsonl"),
+    ]
     given += ["--topics", str(examples / "citations/topics.tsv"), "--profile", "rag"]
     judged, pool = str(tmp_path / "judged"), str(tmp_path / "pool")
     assert main(["run", *given, "--criteria", "support", "--model", "checker/overlap", "--out", judged]) == 0
-    assert main(["pool", *given, "--out", pool]) == 0
+    assert main(["pool", *given, "--unit", "response", "--out", pool]) == 0
     answers = [{"answer": each, "references": ["clueweb22-en9999-03-00008:0"]} for each in "AB"]
     asked = [{"question": "Q?", "aggregator_type": "AND", "answers": answers}, {"claim": "C.", "references": ["d"]}]
     bank.write_text(json.dumps({"query_id": "bread", "nugget_bank": asked}))
