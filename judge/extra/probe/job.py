@@ -4,12 +4,11 @@ An item's twins are the same whichever other items are drawn.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
 from judge.ask import opening
 from judge.ask.account import JudgeAccount
@@ -25,15 +24,14 @@ from judge.calibrate.certificate import Certificate, Match, certificate_digest, 
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
 from judge.errors import InputError, UsageError
 from judge.extra.probe import card as cards
-from judge.extra.probe.alterations import ProbeItem, Twin, WantedLabels
+from judge.extra.probe.alterations import ProbeItem, Twin
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, ProbePair, probes_of, standing, why_missing
+from judge.extra.probe.twins import draw_items, is_complete, make_twin, passages_of, twin_response
 from judge.io.files import file_in, json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import groups_of, natural_key, nested
 from judge.io.installed import __version__, undrawn
 from judge.io.plan import AboveZero, Option, Options, Positive, Seed
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.io.text import digest
 from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, OutputFolder, check_folder, job_manifest
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooling, pool_runs
@@ -41,103 +39,11 @@ from judge.judges.backends import backend_facts
 from judge.judges.model import Model
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
-from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, JudgedUnit, Passage, Record
+from judge.pool.records import Pool
+from judge.records import Criterion, JudgedUnit, Record
 from judge.runs.records import Turn
 from judge.runs.topics import stored_topics, topic_turns
 from judge.stats.tables import Undefined
-
-
-def draw_items(
-    pool: Pool, n: int, seed: int, *, with_passages: bool, turns: Mapping[str, Turn] | None = None
-) -> tuple[ProbeItem, ...]:
-    """Draw items evenly over the topics: one of each topic in turn, topics and responses in random order.
-
-    A larger draw with the same seed begins with the items of a smaller one. `with_passages`: of responses all of whose
-    used passages have a text. `turns`: id to turn, for the questions.
-    """
-    complete = [response for response in pool.responses if is_complete(response, pool)]
-    by_topic = groups_of((response.topic_id, response) for response in (complete if with_passages else pool.responses))
-    topics = sorted(by_topic, key=natural_key)
-    order = _rng(seed, "topics").permutation(len(topics))
-    queues = []
-    for topic_id in (topics[place] for place in order):
-        responses = by_topic[topic_id]
-        queues.append([responses[place] for place in _rng(seed, "topic", topic_id).permutation(len(responses))])
-    drawn: list[PooledResponse] = []
-    for depth in range(max(map(len, queues), default=0)):
-        drawn += [queue[depth] for queue in queues if depth < len(queue)]
-    # Topic to the turns of its responses with the texts of their passages, each pair once.
-    sets = nested((response.topic_id, (response.turn_id, _texts(response, pool)), None) for response in complete)
-    items = []
-    for place, response in enumerate(drawn[:n]):
-        others = tuple(texts for turn, texts in sets.get(response.topic_id, ()) if turn != response.turn_id)
-        asked = turns.get(response.turn_id) if turns else None
-        items.append(
-            ProbeItem(
-                response=response,
-                passages=_texts(response, pool),
-                elsewhere=others,
-                place=place,
-                question=asked.utterance if asked else "",
-            )
-        )
-    return tuple(items)
-
-
-def is_complete(response: PooledResponse, pool: Pool) -> bool:
-    """Whether a response names passages and all of them have a text."""
-    return bool(response.passages) and all(key in pool.passages for key in response.passages)
-
-
-def make_twin(probe: Probe, item: ProbeItem, criterion: Criterion, seed: int) -> Twin | Undefined:
-    """The twin of an item under a probe; random choices depend on seed, probe and item alone."""
-    rng = _rng(seed, probe.name, item.response.response_id)
-    return probe.make(item, wanted_labels(criterion), rng)
-
-
-def wanted_labels(criterion: Criterion) -> WantedLabels:
-    """The labels of the best and the worst grade or, where sentences are labeled, of what leads to them."""
-    levels = sorted(criterion.scale.levels, key=lambda level: level.grade, reverse=criterion.scale.polarity == "lower")
-    if criterion.rollup is None:
-        return WantedLabels(levels[-1].label, levels[0].label, levels[-1].description)
-    described = {level.label: level.description for level in criterion.sentence_levels}
-    counted = criterion.rollup.label
-    first = criterion.rollup.cuts[0][1] == levels[-1].grade
-    other = next((label for label in described if label not in (counted, criterion.rollup.ignored)), counted)
-    best, worst = (counted, other) if first else (other, counted)
-    return WantedLabels(best, worst, described[best])
-
-
-def twin_response(item: ProbeItem, twin: Twin, name: str) -> PooledResponse:
-    """The twin as a pooled response, its passages under keys of `passages_of`."""
-    return msgspec.structs.replace(
-        item.response,
-        response_id=f"{item.response.response_id}.{name}",
-        text=twin.text,
-        passages=tuple(map(_key, twin.passages)),
-    )
-
-
-def passages_of(twins: Iterable[Twin]) -> dict[str, Passage]:
-    """The passages of twins, by key."""
-    texts: dict[str, None] = {}
-    for twin in twins:
-        for text in twin.passages:
-            texts[text] = None
-    return {_key(text): Passage(_key(text), text, "collection") for text in texts}
-
-
-def _key(text: str) -> str:
-    return f"probe#{digest(text)}"
-
-
-def _texts(response: PooledResponse, pool: Pool) -> tuple[str, ...]:
-    return tuple(pool.passages[key].text for key in response.passages if key in pool.passages)
-
-
-def _rng(seed: int, *names: str) -> np.random.Generator:
-    return np.random.default_rng([seed, int(digest("\n".join(names))[:16], 16)])
 
 
 class ProbedResponses(Options, section="reading"):

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 import judge.extra.probe.alterations as alterations
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import defuse
-from judge.extra.probe.job import draw_items, make_twin, passages_of, twin_response, wanted_labels
 from judge.extra.probe.probes import CANARIES, KINDS, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
+from judge.extra.probe.twins import draw_items, make_twin, passages_of, twin_response, wanted_labels
 from judge.judges.forms import answer_labels
 from judge.pool.records import Pool
 from judge.records import Criterion, Passage
