@@ -6,8 +6,8 @@ from typing import Any
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import columns, folded_lines, grouped, print_json, print_text, progress, say, say_all
 from judge.crowd.joint import DIAGNOSTIC
-from judge.crowd.outputs import CAREFUL, terminal
 from judge.crowd.study import Study
+from judge.crowd.summary import CAREFUL, terminal
 from judge.errors import InputError
 from judge.jobs.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem

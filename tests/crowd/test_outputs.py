@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from judge.crowd.known import KnownItem
 from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings, Item
-from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, terminal, write_crowd
+from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, write_crowd
 from judge.crowd.study import Study, study
+from judge.crowd.summary import terminal
 from judge.errors import OperationalError, UsageError
 from judge.gold.rows import GoldRow, parse_gold, text_digest
 from judge.io.files import sha256
