@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from judge.extra.bench.page import compare_bench as compare_bench
     from judge.extra.desk.assess import AssessPlan as AssessPlan
     from judge.extra.desk.assess import serve_assess as serve_assess
-    from judge.extra.evaluate.measured import PassagesPlan as PassagesPlan
-    from judge.extra.evaluate.measured import StatementsPlan as StatementsPlan
-    from judge.extra.evaluate.measured import evaluate_passages as evaluate_passages
-    from judge.extra.evaluate.measured import evaluate_statements as evaluate_statements
     from judge.extra.evaluate.qrels import QrelsPlan as QrelsPlan
     from judge.extra.evaluate.qrels import compare_qrels as compare_qrels
+    from judge.extra.evaluate.rankings import PassagesPlan as PassagesPlan
+    from judge.extra.evaluate.rankings import StatementsPlan as StatementsPlan
+    from judge.extra.evaluate.rankings import evaluate_passages as evaluate_passages
+    from judge.extra.evaluate.rankings import evaluate_statements as evaluate_statements
     from judge.extra.evaluate.responses import ResponsesPlan as ResponsesPlan
     from judge.extra.evaluate.responses import evaluate_responses as evaluate_responses
     from judge.extra.evaluate.spans import SpansPlan as SpansPlan

@@ -151,8 +151,7 @@ def make_plan(
     saved = None
     if errors and design.forecast is not None:
         saved = forecast_saving(probabilities, design.strata, frame.labels, design.forecast)
-    responses = chain.from_iterable(frame.responses.values())
-    turns = {response.turn_id for response in responses}
+    turns = {response.turn_id for response in chain.from_iterable(frame.responses.values())}
     left = int(frame.labels.sum())
     return LabelingPlan(
         rows=tuple(rows),

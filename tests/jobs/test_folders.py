@@ -27,7 +27,7 @@ CALLERS = set(
     """
     jobs/validation crowd/outputs jobs/calibration/__init__ jobs/leaderboard
     jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job
-    extra/evaluate/measured extra/evaluate/qrels extra/nuggets/create extra/nuggets/questions
+    extra/evaluate/rankings extra/evaluate/qrels extra/nuggets/create extra/nuggets/questions
     extra/nuggets/scoring extra/probe/job jobs/folder jobs/release/__init__ jobs/run report/job
     """.split()
 )

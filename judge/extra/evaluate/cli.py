@@ -10,7 +10,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_all
 from judge.errors import UsageError
-from judge.extra.evaluate import BOARDS, Over, board_lines, measured, read_board
+from judge.extra.evaluate import BOARDS, Over, board_lines, measured, rankings, read_board
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
@@ -93,26 +93,26 @@ def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[Score]:
     return scores
 
 
-def passages(plan: measured.PassagesPlan, output: RankingFormat) -> int:
+def passages(plan: rankings.PassagesPlan, output: RankingFormat) -> int:
     """The passages of runs under the measures of the tracks, by qrels: nDCG, P, recall, MAP, MRR, and the share judged.
 
     Runs may be in any format of the tracks, or TREC runs of six columns. The first 1,000 passages of a turn count, each
     once. --by shows nDCG@5, or the measure of --main, by topic, by depth of the turn, or by dependence on the PTKB.
     """
-    return _rankings(plan, output, measured.evaluate_passages)
+    return _rankings(plan, output, rankings.evaluate_passages)
 
 
-def statements(plan: measured.StatementsPlan, output: RankingFormat) -> int:
+def statements(plan: rankings.StatementsPlan, output: RankingFormat) -> int:
     """The PTKB statements that runs name, as rankings and as sets, by each assessment: nDCG, P, recall, MRR, F1, MAP.
 
     Without --qrels, the statements that the topics link to a turn are the relevant ones. Several files of qrels stand
     side by side. Runs that name statements by text need --topics.
     """
-    return _rankings(plan, output, measured.evaluate_statements)
+    return _rankings(plan, output, rankings.evaluate_statements)
 
 
 def _rankings(
-    plan: measured.RankingsPlan, output: RankingFormat, evaluate: Callable[..., measured.RankingsOutcome]
+    plan: rankings.RankingsPlan, output: RankingFormat, evaluate: Callable[..., rankings.RankingsOutcome]
 ) -> int:
     if output.format in BOARDS:
         plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")

@@ -7,7 +7,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
-from judge.extra.evaluate.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
+from judge.extra.evaluate.rankings import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
 from tests.calibration_world import contents
 from tests.conftest import PROJECT, put, refused
 
