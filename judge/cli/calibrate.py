@@ -61,8 +61,8 @@ def _print_forecast(forecast: JobForecast, *, as_json: bool) -> None:
 
 
 HEADER = (
-    *("judge", "prompt", "n/topics", "change [95 %]", "[90 %]", "unchanged [95 %]"),
-    *("higher", "lower", "lost", "gained", "verdict"),
+    *("judge", "prompt", "verdict", "change [95 %]", "n/topics", "[90 %]", "unchanged [95 %]"),
+    *("higher", "lower", "lost", "gained"),
 )
 
 
@@ -84,16 +84,16 @@ def drift(plan: DriftPlan, output: JsonOutput) -> int:
             for row in outcome.rows
             if row.within.low is None
         ]
-        print_table(HEADER, [_cells(row) for row in outcome.rows], words=2, keys=2, below=without)
+        print_table(HEADER, [_cells(row) for row in outcome.rows], words=3, keys=2, below=without, whole="--json")
     return 0 if outcome.steady else 1
 
 
 def _cells(row: Drift) -> tuple[str, ...]:
     low, high = (number(end, signed=True) for end in (row.within.low, row.within.high))
     return (
-        row.after, row.prompt or "-", f"{row.n}/{row.topics}", interval(row.change, signed=True),
+        row.after, row.prompt or "-", row.word, interval(row.change, signed=True), f"{row.n}/{row.topics}",
         "-" if row.within.low is None else f"[{low}, {high}]", interval(row.unchanged),
-        *map(str, (row.higher, row.lower, row.lost, row.gained)), row.word,
+        *map(str, (row.higher, row.lower, row.lost, row.gained)),
     )  # fmt: skip
 
 

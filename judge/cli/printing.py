@@ -91,6 +91,7 @@ def print_table(
     words: int | Collection[int] = 1,
     keys: int | None = None,
     below: Sequence[str] = (),
+    whole: str = "",
 ) -> None:
     """Print columns in the width of the terminal, as `table_lines`; `words`: their places, or how many are first."""
     words = range(words) if isinstance(words, int) else words
@@ -98,7 +99,7 @@ def print_table(
     cells = [[printable(cell) for cell in row] for row in rows]
     remarks = [*map(printable, below)]
     color = shows_color(sys.stdout)
-    for line in table_lines(first, cells, columns(), words=words, keys=keys, below=remarks, color=color):
+    for line in table_lines(first, cells, columns(), words=words, keys=keys, below=remarks, color=color, whole=whole):
         print(line)
 
 
@@ -220,11 +221,11 @@ def print_grids(grids: Sequence[Table[Any]], form: str) -> None:
             print(FORMS[form][1](grid), end="")
             continue
         print_text(grid.title, "heading")
-        _print_grid(grid)
+        _print_grid(grid, "--format tsv")
 
 
-def _print_grid(grid: Table[Any]) -> None:
-    print_table(grid.names, list(grid.cells()), words=grid.words())
+def _print_grid(grid: Table[Any], whole: str) -> None:
+    print_table(grid.names, list(grid.cells()), words=grid.words(), whole=whole)
     for note in grid.notes:
         print_text(note)
 
@@ -238,7 +239,7 @@ def show(printout: Printout, *, as_json: bool = False) -> int:
         for part in printout.parts:
             match part:
                 case Table():
-                    _print_grid(part)
+                    _print_grid(part, "--json")
                 case str():
                     print_text(part)
                 case Mapping():

@@ -173,7 +173,7 @@ def _print_pilot(pilot: Pilot) -> None:
         print_text(f"No plan: {pilot.reason}.")
         return
     print(f"\nPlanned, with {decimals(pilot.turns_per_topic, 1)} turns a topic:")
-    print_table(DESIGNS, [_cells(design) for design in pilot.designs], words=0)
+    print_table(DESIGNS, [_cells(design) for design in pilot.designs], words=0, whole="--json")
     for needed in pilot.needed:
         print_text(_sentence(needed))
 

@@ -70,7 +70,7 @@ def print_forecast(forecast: JobForecast) -> None:
     print_fact("estimated by", "; ".join(bases) if len(bases) == 1 else "each model's own calls, as far as counted")
     if len(rows) > 1:
         print()
-        print_table(_EXPECTED, [_expected(row) for row in rows])
+        print_table(_EXPECTED, [_expected(row) for row in rows], whole="--json")
     say("nothing was sent and nothing was written")
 
 
@@ -109,7 +109,7 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
         headings = _TOOK[:place] + _TOOK[place + 1 :]
         rows = [row[:place] + row[place + 1 :] for row in rows]
     say("")
-    say_all(table_lines(headings, rows, columns(), keys=1))
+    say_all(table_lines(headings, rows, columns(), keys=1, whole="manifest.json"))
     say_all(_notes(shown))
 
 

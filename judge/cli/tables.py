@@ -56,7 +56,7 @@ def print_leaderboard(
         for row in table.cells():
             below.append("; ".join(cell for cell in row[-2:] if cell != "-"))
         shown = table.pick(on_terminal(nouns))
-        print_table(shown.names, [*shown.cells()], words=2, keys=2, below=below)
+        print_table(shown.names, [*shown.cells()], words=2, keys=2, below=below, whole="leaderboard.tsv")
         if criterion.name in apart:
             print_text(apart[criterion.name])
     lines = [bound_note(nouns), *flag_lines(rows, flag_meanings(nouns))]
@@ -75,14 +75,15 @@ def print_ratings(tables: ResultTables) -> None:
         rated = rating_board(tables.ratings, name)
         below = ["" if line[-1] == "-" else line[-1] for line in rated.cells()]
         shown = rated.pick(name for name in rated.names if name not in ("ranks", "note"))
-        print_table(shown.names, [*shown.cells()], words={1, 2}, keys=3, below=below)
+        print_table(shown.names, [*shown.cells()], words={1, 2}, keys=3, below=below, whole="ratings.tsv")
         print_text(said)
 
 
 def print_corrected(rows: Sequence[Score]) -> None:
     """Print the table of one criterion, corrected by gold; flags stand below a row."""
     table = corrected_board(rows, CORRECTED_ON_TERMINAL)
-    print_table(table.names, [*table.cells()], words={2, 3}, keys=4, below=[" ".join(row.flags) for row in rows])
+    flags = [" ".join(row.flags) for row in rows]
+    print_table(table.names, [*table.cells()], words={2, 3}, keys=4, below=flags, whole="--json")
 
 
 def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
@@ -96,7 +97,7 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
             "the share of other answers and the mean distance of the two grades, with 95 % intervals"
         )
         asked_again = records_table(RECHECKED, rechecked.rows, "", places=3)
-        print_table(asked_again.names, [*asked_again.cells()], words=2, keys=2)
+        print_table(asked_again.names, [*asked_again.cells()], words=2, keys=2, whole="manifest.json")
     else:
         say(f"{count(len(rechecked.items), 'question')} asked again: manifest.json says what came of it")
     say_all(rechecked.changes, "warning: ")

@@ -222,7 +222,7 @@ def terminal(study: Study, columns: int = 80) -> str:
     # The workers are in the Markdown; 80 columns have no room for them.
     counts = _counts(study)
     counts = counts.pick(column for column in counts.names if column != "workers")
-    lines += ["", *table_lines(counts.names, [*counts.cells()], columns)]
+    lines += ["", *table_lines(counts.names, [*counts.cells()], columns, whole="summary.md")]
     lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
     if study.audit is not None:
         lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study.audit), columns)]

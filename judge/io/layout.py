@@ -1,8 +1,7 @@
 """A table as lines of a limited width. Pure.
 
-Columns without anything to say go, texts are folded between words, and columns that do not fit beside the keys follow
-in a further block under the same keys. Only a word wider than half of the lines is broken, or one of a column that does
-not fit beside the keys.
+Columns without anything to say go, texts are folded between words, and columns that do not fit are left out, the last
+ones first; a line below names them. Only a word wider than a third of the lines is broken, at a seam such as a hyphen.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,12 +24,14 @@ def table_lines(
     keys: int | None = None,
     below: Sequence[str] = (),
     color: bool = False,
+    whole: str = "",
 ) -> list[str]:
     """The table in lines of at most `columns` columns: words to the left, numbers to the right.
 
     `words`: the places of the columns that hold words. `keys`: how many columns at the beginning name a row, so that
-    each block has them (default: as many columns of words as tell all rows apart). `below`: a text for under each row,
-    or an empty one. `color`: whether the header is bold.
+    none of them is left out (default: as many columns of words as tell all rows apart); one more column stays.
+    `below`: a text for under each row, or an empty one. `color`: whether the header is bold. `whole`: what has the
+    columns that are left out, such as a file.
     """
     named = keys or _naming(rows, words)
     texts = [*zip(header, *rows, strict=True)]
@@ -39,26 +40,29 @@ def table_lines(
     for column in texts:
         longest.append(max(columns_of(word) for cell in column for word in cell.split(" ")))
     least = [
-        min(width, columns // 2, max(_FOLDED, longest[place])) if place in words else width
+        min(width, max(columns // 3, _FOLDED), max(_FOLDED, longest[place])) if place in words else width
         for place, width in enumerate(widths)
     ]
     filled: set[int] = set()
     for row in rows:
         filled.update(place for place, cell in enumerate(row) if cell not in NOTHING)
     kept = [place for place in range(len(header)) if not place or not rows or place in filled]
-    lead = [place for place in kept if place < named]
-    lines: list[str] = []
-    for number, block in enumerate(_blocks(lead, [place for place in kept if place >= named], least, columns)):
-        wide = _widened(block, least, widths, columns, words)
-        shape = [(place in words, wide[place]) for place in block]
-        indent = " " * (min(widths[0], columns // 4) + _GAP if len(lead) > 1 else 2 * _GAP)
-        lines += [""] if number else []
-        names = _drawn([header[place] for place in block], shape, high=False)
-        lines += [f"\x1b[1m{line}\x1b[0m" for line in names] if color else names
-        for row, remark in zip(rows, below or [""] * len(rows), strict=True):
-            lines += _drawn([row[place] for place in block], shape)
-            if remark and not number:
-                lines += [indent + part for part in fold(remark, columns - len(indent))]
+    lead = sum(place < named for place in kept)
+    left_out: list[int] = []
+    while _taken(kept, least) > columns and len(kept) > lead + 1:
+        left_out.insert(0, kept.pop())
+    wide = _widened(kept, least, widths, columns, words)
+    shape = [(place in words, wide[place]) for place in kept]
+    indent = " " * (min(widths[0], columns // 4) + _GAP if lead > 1 else 2 * _GAP)
+    names = _drawn([header[place] for place in kept], shape, high=False)
+    lines = [f"\x1b[1m{line}\x1b[0m" for line in names] if color else names
+    for row, remark in zip(rows, below or [""] * len(rows), strict=True):
+        lines += _drawn([row[place] for place in kept], shape)
+        if remark:
+            lines += [indent + part for part in fold(remark, columns - len(indent))]
+    if left_out:
+        names = [header[place] for place in left_out]
+        lines += fold(f"left out: {', '.join(names)} (wider terminal{f' or {whole}' if whole else ''})", columns)
     return lines
 
 
@@ -68,15 +72,6 @@ def _naming(rows: Sequence[Sequence[str]], words: Collection[int]) -> int:
         if len({tuple(row[:n]) for row in rows}) == len(rows):
             return n
     return max(leading, 1)
-
-
-def _blocks(lead: list[int], rest: list[int], least: Sequence[int], columns: int) -> list[list[int]]:
-    blocks = [[*lead]]
-    for place in rest:
-        if len(blocks[-1]) > len(lead) and _taken([*blocks[-1], place], least) > columns:
-            blocks.append([*lead])
-        blocks[-1].append(place)
-    return blocks
 
 
 def _taken(block: Sequence[int], least: Sequence[int]) -> int:

@@ -259,7 +259,13 @@ def pad(text: str, columns: int) -> str:
 
 
 def fold(text: str, columns: int, indent: str = "  ") -> list[str]:
-    """The text in lines of at most `columns` columns, broken at spaces where possible; later lines are indented."""
+    """The text in lines of at most `columns` columns, broken at spaces where possible; later lines are indented.
+
+    A word that is wider than a line is broken behind a sign between its parts, if one stands in the line's second half.
+
+    >>> fold("judged/ikat-2025_run_1.jsonl is it", 18, "")
+    ['judged/ikat-2025_', 'run_1.jsonl is it']
+    """
     lines = [""]
     for word in text.split():
         while word:
@@ -272,6 +278,9 @@ def fold(text: str, columns: int, indent: str = "  ") -> list[str]:
             else:
                 # A character wider than the line has a line of its own.
                 head = fitting(word, columns - columns_of(line)) or word[0]
+                seam = max(map(head.rfind, "/_-.:")) + 1
+                if 2 * seam > len(head):
+                    head = head[:seam]
                 lines[-1], word = line + head, word[len(head) :]
     return lines
 

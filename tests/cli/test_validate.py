@@ -39,8 +39,8 @@ def test_sound_runs_exit_0(folder, capsys):
     assert validate(folder, "--topics", folder.parent / "topics.json") == 0
     out, err = capsys.readouterr()
     assert out == (
-        "file    run  format    type    turns  responses  errors  warnings\n"
-        "a.json  r    ikat2024  manual      1          1       0         0\n"
+        "file    run  errors  warnings  format    turns  responses  type\n"
+        "a.json  r         0         0  ikat2024      1          1  manual\n"
         "\n"
         "1 file, 1 readable: 0 errors, 0 warnings\n"
     )
@@ -342,7 +342,7 @@ def test_a_team_has_a_page_of_its_own_and_a_file_may_name_it(folder, tmp_path, c
     assert "| b | 1 | 0 | 1 |" in page
     assert "### error: empty_text (1)" in page
     assert "Alpha" not in page
-    assert "b.json  b    ikat2024  manual  Beta " in capsys.readouterr().out
+    assert "b.json  b         1         0  ikat2024      1          1  manual  Beta\n" in capsys.readouterr().out
     # Without teams, the next call removes their pages.
     assert validate(folder, "--report-dir", pages) == 1
     assert {str(path.relative_to(pages)) for path in pages.rglob("*.md")} == {"a.md", "b.md", "index.md"}

@@ -95,23 +95,29 @@ def test_a_table_that_fits_is_shown_whole_without_empty_columns() -> None:
 
 
 def test_words_are_folded_so_that_the_numbers_fit_and_remarks_stand_below_them() -> None:
-    # 50 columns less 2 between and 23 of an interval leave 25 for a name.
+    # 50 columns less 2 between and 23 of an interval leave 25 for a name, which is broken behind a hyphen or the like.
     rows = [f"{RUN}{n}  0.{n}000 [0.1000, 0.9000]" for n in (1, 2)]
     assert lines("run  mean", rows, 50, words={0}, below=["MISSING", ""]) == [
         "run                                           mean",
-        "georgetown_infosense_trec  0.1000 [0.1000, 0.9000]",
-        "_ikat_2025_run_1",
+        "georgetown_infosense_      0.1000 [0.1000, 0.9000]",
+        "trec_ikat_2025_run_1",
         "    MISSING",
-        "georgetown_infosense_trec  0.2000 [0.1000, 0.9000]",
-        "_ikat_2025_run_2",
+        "georgetown_infosense_      0.2000 [0.1000, 0.9000]",
+        "trec_ikat_2025_run_2",
     ]
 
 
-def test_what_does_not_fit_follows_in_a_block_with_the_same_names() -> None:
+def test_the_last_columns_that_do_not_fit_are_left_out_and_named() -> None:
     rows = ["one  0.1111  0.2222  0.3333", "two  0.4444  0.5555  0.6666"]
+    # 3 + 2 + 6 + 2 + 6 columns are 19.
     assert lines("run  first  second  third", rows, 20, words={0}) == [
         *("run   first  second", "one  0.1111  0.2222", "two  0.4444  0.5555"),
-        *("", "run   third", "one  0.3333", "two  0.6666"),
+        *("left out: third", "  (wider terminal)"),
+    ]
+    assert lines("run  first  second  third", rows, 60, words={0}, whole="a.tsv")[0] == "run   first  second   third"
+    assert lines("run  first  second  third", rows, 18, words={0}, whole="a.tsv") == [
+        *("run   first", "one  0.1111", "two  0.4444"),
+        *("left out: second,", "  third (wider", "  terminal or", "  a.tsv)"),
     ]
 
 
@@ -152,29 +158,30 @@ SIGNS = st.sampled_from([*string.ascii_letters, *("_", "字", "👩\u200d🔬", 
     st.integers(1, 12),
     st.integers(40, 130),
 )
-def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(names: list[str], numbers: int, columns: int) -> None:
+def test_no_line_is_wider_than_the_terminal_and_no_column_is_lost(names: list[str], numbers: int, columns: int) -> None:
     rows = [[name, name[::-1], *(f"7.{place}234 [0.1, 0.9]" for place in range(numbers))] for name in names]
     header = ["run", "team", *(f"measure_with_a_name_{place}" for place in range(numbers))]
-    made = table_lines(header, rows, columns, words={0, 1})
+    made = table_lines(header, rows, columns, words={0, 1}, keys=2)
     assert max(map(columns_of, made)) <= columns
-    text = " ".join(" ".join(made).split())
-    assert all(text.count(f"7.{place}234 [0.1, 0.9]") == len(names) for place in range(numbers))
+    text, _, left_out = " ".join(" ".join(made).split()).partition("left out: ")
+    shown = [text.count(f"7.{place}234 [0.1, 0.9]") == len(names) for place in range(numbers)]
+    # The first number stays, and those that go are the last ones.
+    assert shown == sorted(shown, reverse=True) and shown[0]
+    hidden = "".join(left_out.partition(" (wider")[0].split())
+    assert hidden == ",".join(header[2 + place] for place in range(numbers) if not shown[place])
 
 
-def test_a_name_is_not_broken_where_it_has_room_in_a_block() -> None:
-    # 20 + 2 + 20 + 2 + 8 columns are 52; the remark follows in a block of its own.
-    row = "mill-fluent-invented  mill-fluent-invented  ikat2024  two words of which one is long"
-    assert lines("file  run  format  remark", [row], 52, words={0, 1, 2, 3}, keys=1) == [
-        "file                  run                   format",
-        "mill-fluent-invented  mill-fluent-invented  ikat2024",
-        "",
-        "file                  remark",
-        "mill-fluent-invented  two words of which one is long",
+def test_a_name_is_not_broken_where_it_has_room_without_the_last_columns() -> None:
+    row = "mill-invented  mill-invented  ikat2024  two words of which one is long"
+    assert lines("file  run  format  remark", [row], 40, words={0, 1, 2, 3}, keys=1) == [
+        "file           run            format",
+        "mill-invented  mill-invented  ikat2024",
+        "left out: remark (wider terminal)",
     ]
-    assert lines("file  remark", ["mill-fluent-invented  two words of which one is long"], 40, words={0, 1}) == [
+    assert lines("file  remark", ["mill-invented  two words of which one is long"], 36, words={0, 1}) == [
         *(
-            "file                  remark",
-            "mill-fluent-invented  two words of which",
-            "                      one is long",
+            "file           remark",
+            "mill-invented  two words of which",
+            "               one is long",
         )
     ]

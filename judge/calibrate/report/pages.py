@@ -401,6 +401,6 @@ def _drawn(finding: Finding, columns: int) -> Iterator[str]:
     if finding.title:
         yield from fold(plain(finding.title), columns)
     for table in tables:
-        yield from table_lines(table.names, [*table.cells()], columns, words=table.words())
+        yield from table_lines(table.names, [*table.cells()], columns, words=table.words(), whole="calibration.md")
     for part in finding.parts if not tables else ():
         yield from fold(plain(str(part)), columns)

@@ -178,8 +178,8 @@ def by_run_and_group(runs: Sequence[Score], facts: Mapping[str, TurnFacts], read
     for run in best_first(runs, reading):
         for kind in kinds:
             for group, mean in group_means(run, groups_of(facts, kind), reading).items():
-                lines.append((run.criterion, run.run_id, kind, str(group), mean.n, mean))
-    columns = ("measure", "run", "by", "group", "turns", "mean")
+                lines.append((run.criterion, run.run_id, kind, str(group), mean, mean.n))
+    columns = ("measure", "run", "by", "group", "mean", "turns")
     return Table(
         lines,
         columns,

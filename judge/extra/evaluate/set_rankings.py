@@ -277,8 +277,8 @@ def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
         for run in of.runs:
             a = run.a.mean
             b = run.b.mean
-            lines.append((of.measure, run.run_id, run.rank_a, a, a.n, run.rank_b, b, b.n))
-    columns = ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b")
+            lines.append((of.measure, run.run_id, run.rank_a, run.rank_b, a, b, a.n, b.n))
+    columns = ("measure", "run", "rank_a", "rank_b", "a", "b", "turns_a", "turns_b")
     note = "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean."
     notes = (note, _MEAN) if any(of.measure == sets.MEAN for of in measured) else (note,)
     return Table(lines, columns, "The runs by each set", notes)

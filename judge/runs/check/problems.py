@@ -140,7 +140,7 @@ def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]
     return [(severity, code, groups[severity, code]) for severity, code in kinds]
 
 
-RUN_COLUMNS = ("file", "run", "format", "type", "team", "year", "turns", "responses", "errors", "warnings")
+RUN_COLUMNS = ("file", "run", "errors", "warnings", "format", "turns", "responses", "type", "team", "year")
 
 
 def run_table(files: Sequence[FileReport]) -> Table[Any]:
@@ -149,10 +149,11 @@ def run_table(files: Sequence[FileReport]) -> Table[Any]:
     for file in files:
         asks = ", asks not to be judged" if file.eval_response is False else ""
         texts = (file.run_id, file.format, f"{file.run_type or '-'}{asks}", file.team)
+        run_id, form, kind, team = (printable_id(text) if text else "-" for text in texts)
         year = str(file.year) if file.year is not None else "-"
         sizes = (file.turns, file.responses) if file.format is not None else (None, None)
-        shown_texts = (printable_id(text) if text else "-" for text in texts)
-        lines.append((printable(PurePath(file.file).name), *shown_texts, year, *sizes, file.errors, file.warnings))
+        name = printable(PurePath(file.file).name)
+        lines.append((name, run_id, file.errors, file.warnings, form, *sizes, kind, team, year))
     return Table(rows=lines, columns=[Column(name, safe=True) for name in RUN_COLUMNS])
 
 

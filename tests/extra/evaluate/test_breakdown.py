@@ -118,7 +118,7 @@ def test_turns_with_statements_stand_before_those_without_and_all_depths_before_
 
 def test_each_run_has_a_line_for_each_group() -> None:
     grid = breakdown.by_run_and_group((LOW, TOP), breakdown.turn_facts(TOP.values))
-    assert [line[1:5] for line in grid[:5]] == [
+    assert [(*line[1:4], line[5]) for line in grid[:5]] == [
         *(("top", "topic", "1", 2), ("top", "topic", "2", 1), ("top", "topic", "3", 1)),
         *(("top", "depth", "1", 3), ("top", "depth", "2", 1)),
     ]
