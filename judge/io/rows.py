@@ -37,6 +37,22 @@ class RowTable(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     """The names in the order of the file; of objects, each where it comes first."""
     rows: tuple[FrameRow, ...]
+    path: Path | None = None
+    """The file; None of a table in memory."""
+
+    def without_rows(self) -> "RowTable":
+        """The table without its rows, which `again` reads; a table in memory keeps them."""
+        return self if self.path is None else msgspec.structs.replace(self, rows=())
+
+    def again(self) -> "RowTable":
+        """The table with its rows; an InputError if the file has changed since."""
+        if self.path is None or self.rows:
+            return self
+        problems: list[Problem] = []
+        table = read_rows(self.path, problems)
+        if table is None or table.digest != self.digest:
+            raise InputError(f"{self.file}: changed while its answers were judged", problems)
+        return table
 
     @property
     def stem(self) -> str:
@@ -66,7 +82,7 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
     else:
         text = decoded_text(path, content, problems)
         header, lines = ((), []) if text is None else table_of_text(path, text, problems)
-        rows = [FrameRow(row.place, {**row.cells}) for row in lines]
+        rows = [FrameRow(row.place, row.cells) for row in lines]
         columns = tuple(header)
     if len(problems) == before and not rows:
         problems.append(file_problem("empty_file", file, "no row in the table"))
@@ -75,7 +91,7 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         problems.append(file_problem("too_many_columns", file, message))
     if len(problems) > before:
         return None
-    return RowTable(file, sha256(content), columns, tuple(rows))
+    return RowTable(file, sha256(content), columns, tuple(rows), path)
 
 
 def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[FrameRow]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DELIMITERS = ",\t;"
 _HINT = re.compile(r'\s*"?sep=([^"\r\n])"?[^\S\n]*\n', re.IGNORECASE)
 """The line above the header by which spreadsheets say what parts the cells."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+"""A line with what ends it."""
 DECIMAL_COMMA = r"^([+-]?[0-9]{1,9}),([0-9]+)$"
 """A number with a comma for the point, as spreadsheets write it where a semicolon parts the cells."""
 _ROW = 3
@@ -218,7 +220,9 @@ def table_records(text: str, delimiter: str, quoted: bool = True) -> Iterator[tu
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+    # A stream of the text would take four bytes for each of its characters.
+    lines = (match[0] for match in _LINE.finditer(text))
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     while True:
         line = reader.line_num + 1
         try:

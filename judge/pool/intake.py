@@ -157,7 +157,7 @@ def _submitted(
         traces=tuple(run.trace for run in admitted if run.trace is not None),
         turns=(*(turn for run in admitted for turn in run.turns), *_asked(sources.tables)),
         unit=unit,
-        tables=sources.tables,
+        tables=None if sources.tables is None else sources.tables.without_runs(),
         counters={run_id: counter for run_id, counter in counters.items() if counter is not count_tokens},
         other_limits=other_limits,
     )

@@ -3,7 +3,7 @@
 Everything is drawn from tables of counts, so only the cost of making the tables grows with the items.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -59,11 +59,18 @@ def topic_signs(T: int, most: int, rng: np.random.Generator) -> tuple[NDArray[np
     if most >= 2**T:
         return (1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1)).astype(np.int8), True
     signs = np.empty((most, T), dtype=np.int8)
-    # Some rows at a time, since thousands of topics are drawn as numbers of eight bytes.
+    start = 0
+    for block in random_signs(T, most, rng):
+        signs[start : start + len(block)] = block
+        start += len(block)
+    return signs, False
+
+
+def random_signs(T: int, most: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """The random rows of `topic_signs`, some at a time, since all of thousands of topics would fill the memory."""
     rows = max(1, _BLOCK // T)
     for start in range(0, most, rows):
-        signs[start : start + rows] = 1 - 2 * rng.integers(0, 2, size=signs[start : start + rows].shape)
-    return signs, False
+        yield 1 - 2 * rng.integers(0, 2, size=(min(rows, most - start), T))
 
 
 def share_beyond(beyond: Any, B: int, exact: bool) -> Any:

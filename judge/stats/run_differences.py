@@ -1,9 +1,9 @@
 """Differences of run means over the same turns, every pair of runs tested together with the topic as the unit."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.means import mean_interval
-from judge.stats.resampling import share_beyond, topic_signs
+from judge.stats.resampling import random_signs, share_beyond, topic_signs
 from judge.stats.tables import Floats
 
 FEWEST_TOPICS_COMPARED = 8
@@ -24,6 +24,8 @@ ROUNDING = 1e-9
 """Studentized differences this close are the same number."""
 _CHUNK = 2**18
 """Numbers that are held at once, few enough for the cache of a processor."""
+_MOST_SIGNS = 2**28
+"""The most signs that are held at once; of more topics, they are drawn a few rows at a time."""
 
 
 class Difference(NamedTuple):
@@ -73,6 +75,8 @@ def run_differences(
     """
     names, codes = np.unique(np.asarray(topics), return_inverse=True)
     pairs = list(combinations(range(len(grades)), 2))
+    if not pairs:
+        return ()
     estimates: list[Estimate] = []
     tested: list[int] = []
     sums = np.zeros((len(pairs), len(names)))
@@ -87,7 +91,7 @@ def run_differences(
         estimates.append(for_skewness(estimate, sums[place], sizes[place], most))
         if estimate.topics >= FEWEST_TOPICS_COMPARED:
             tested.append(place)
-    p, adjusted = _p_values(sums[tested], sizes[tested], topic_signs(len(names), flips, rng))
+    p, adjusted = _p_values(sums[tested], sizes[tested], flips, rng)
     p_values = {place: (float(p[k]), float(adjusted[k])) for k, place in enumerate(tested)}
     differences: list[Difference] = []
     for place, ((a, b), estimate) in enumerate(zip(pairs, estimates, strict=True)):
@@ -134,19 +138,29 @@ def for_skewness(estimate: Estimate, D: Floats, n: Floats, most: float) -> Estim
     )
 
 
-def _p_values(D: Floats, n: Floats, signs: tuple[NDArray[np.int8], bool]) -> tuple[Floats, Floats]:
+def _p_values(D: Floats, n: Floats, flips: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The p-values of P pairs alone and adjusted (P, P), from sums and sizes of topics (P x T)."""
-    S, exact = signs
-    P = len(D)
-    B = len(S)
+    P, T = D.shape
+    B = flips
+    exact = False
+    blocks: Iterable[NDArray[Any]]
+    if flips * T > _MOST_SIGNS:
+        blocks = random_signs(T, flips, rng)
+    else:
+        signs, exact = topic_signs(T, flips, rng)
+        B = len(signs)
+        blocks = (signs,)
     t_of = _studentized(D, n)
     observed = t_of(np.ones((1, D.shape[1])))[0]
     order = np.argsort(observed, kind="stable")
     alone = np.zeros(P)
     beyond = np.zeros(P)
     rows = max(1, _CHUNK // max(P, 1))
-    for start in range(0, B if P else 0, rows):
-        t = t_of(S[start : start + rows].astype(np.float64))
+    for S in (block[start : start + rows] for block in blocks for start in range(0, len(block), rows)):
+        if P == 0:
+            # The signs are drawn all the same, so that the criterion after this one has its own.
+            continue
+        t = t_of(S.astype(np.float64))
         alone += (t >= observed - ROUNDING).sum(axis=0)
         # From the smallest t on, the largest t* of all pairs up to this one.
         largest = np.maximum.accumulate(t[:, order], axis=1)

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.io.ids import groups_of, natural_key
 from judge.io.rows import FrameRow, RowTable, read_rows
 from judge.io.tabular import delimiter_of, is_parquet
@@ -82,6 +82,10 @@ class Tables(msgspec.Struct, frozen=True):
     """None if no table has questions."""
     evidence: bool
     """Whether a table has passages."""
+
+    def without_runs(self) -> "Tables":
+        """What is left of the tables once their runs are pooled."""
+        return msgspec.structs.replace(self, runs=(), topics=None)
 
     @property
     def reference(self) -> str | None:
@@ -177,19 +181,11 @@ def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | Non
         columns = _columns_of(table, named, problems)
         if columns is not None:
             tables.append((table, columns))
-    _refuse(problems)
+    refuse(problems, "tables of answers that cannot be read as runs")
     read = _Questions(problems)
     sources = [read.take(table, columns) for table, columns in tables]
-    _refuse(problems)
+    refuse(problems, "tables of answers that cannot be read as runs")
     return Tables(tuple(sources), read.runs(), read.topics(), any("contexts" in columns for _, columns in tables))
-
-
-def _refuse(problems: Sequence[Problem]) -> None:
-    if problems:
-        more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-        first = problems[0]
-        where = f", {first.path}" if first.path else ""
-        raise InputError(f"{first.file}{where}: {first.message}{more}", tuple(problems))
 
 
 def _columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> dict[Role, str] | None:
@@ -283,7 +279,7 @@ class _Questions:
                 self._problems.append(file_problem("duplicate_run_id", table.file, message, "the runs"))
         alone = len({run_id for run_id, _ in keys}) == 1
         self._alone.update({run_id: alone for run_id, _ in keys})
-        return TableSource(table, columns, tuple(keys))
+        return TableSource(table.without_rows(), columns, tuple(keys))
 
     def _bad(self, table: RowTable, row: FrameRow, message: str) -> None:
         self._problems.append(file_problem("wrong_row", table.file, message, row.place))
