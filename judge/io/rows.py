@@ -81,7 +81,7 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         columns = _columns(rows)
     else:
         text = decoded_text(path, content, problems)
-        header, lines = ((), []) if text is None else table_of_text(path, text, problems)
+        header, lines = ((), []) if text is None else table_of_text(path, text, problems, longest=len(text))
         rows = [FrameRow(row.place, row.cells) for row in lines]
         columns = tuple(header)
     if len(problems) == before and not rows:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DELIMITERS = ",\t;"
 _HINT = re.compile(r'\s*"?sep=([^"\r\n])"?[^\S\n]*\n', re.IGNORECASE)
 """The line above the header by which spreadsheets say what parts the cells."""
+LONGEST_CELL = 131_072
+"""The most characters of a cell, unless it may hold passages."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line with what ends it."""
 DECIMAL_COMMA = r"^([+-]?[0-9]{1,9}),([0-9]+)$"
@@ -129,8 +131,12 @@ def table_of_text(
     needed: Sequence[str] = (),
     quoted: bool = True,
     only_once: Collection[str] | None = None,
+    longest: int = LONGEST_CELL,
 ) -> tuple[tuple[str, ...], list[TableRow]]:
-    """The header and the rows of the text of a table; the arguments are those of `read_table`."""
+    """The header and the rows of the text of a table; the arguments are those of `read_table`.
+
+    `longest`: the most characters of a cell.
+    """
     header: tuple[str, ...] = ()
     rows: list[TableRow] = []
     before = len(problems)
@@ -139,7 +145,7 @@ def table_of_text(
         problems.append(file_problem(code, path, message, f"line {line}"))
 
     delimiter = delimiter_of(path, text)
-    for line, cells in table_records(text, delimiter, quoted):
+    for line, cells in table_records(text, delimiter, quoted, longest):
         if too_many(problems, str(path), line, before):
             break
         if isinstance(cells, str):
@@ -213,11 +219,15 @@ def _parquet_table(
     return header, [] if wrong else rows
 
 
-def table_records(text: str, delimiter: str, quoted: bool = True) -> Iterator[tuple[int, tuple[str, ...] | str]]:
-    """The first line of every record that is not blank, and its cells; or a message why reading ends there."""
+def table_records(
+    text: str, delimiter: str, quoted: bool = True, longest: int = LONGEST_CELL
+) -> Iterator[tuple[int, tuple[str, ...] | str]]:
+    """The first line of every record that is not blank, and its cells; or a message why reading ends there.
+
+    One reason is a cell of more than `longest` characters.
+    """
     text = without_hint(text)
-    # Passages in one cell may be longer than the module's own limit; the size of the file is bounded.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    csv.field_size_limit(longest)
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     # A stream of the text would take four bytes for each of its characters.
