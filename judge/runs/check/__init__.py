@@ -89,6 +89,8 @@ SECTIONS: dict[str, dict[str, Code]] = {
             advice="send one file a run"),
         "too_many_responses": Code("error", "more responses than a turn or a run may have, so not read", _NONE,
             advice="list the best responses of each turn only"),
+        "wrong_table": Code("error", "a table whose columns or rows are no questions and answers", _NONE,
+            advice="name the columns as the documentation lists them, and give every row a question"),
         "too_many_turns": Code("error", "more turns than a run may have, so not read", _NONE,
             advice="give every turn once"),
         "unknown_field": Code("warning", "the format has no such field", ("E", "E", "–"),

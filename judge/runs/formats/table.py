@@ -19,7 +19,8 @@ from judge.io.ids import groups_of, natural_key
 from judge.io.rows import FrameRow, RowTable, read_rows
 from judge.io.tabular import delimiter_of, is_parquet
 from judge.io.text import count, did_you_mean, digest, examples, shown
-from judge.records import Problem, file_problem
+from judge.records import Problem
+from judge.runs.check import problem
 from judge.runs.document import HEAD, Document, read_head
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats.cast_regin import is_bank, is_pool
@@ -213,7 +214,7 @@ def _columns_of(table: RowTable, named: Mapping[str, str], problems: list[Proble
         usual = ", ".join(USUAL["question"])
         wrong.append(f"no column of questions ({usual}); {found}; name it: --column question=COLUMN")
     for message in wrong:
-        problems.append(file_problem("wrong_columns", table.file, message, "the columns"))
+        problems.append(problem("wrong_table", table.file, "the columns", message))
     return None if wrong else columns
 
 
@@ -276,13 +277,13 @@ class _Questions:
             other = self._files.setdefault(run_id, table)
             if other is not table:
                 message = f"the run {shown(run_id)} is also in {other.file}: name the systems in a column"
-                self._problems.append(file_problem("duplicate_run_id", table.file, message, "the runs"))
+                self._problems.append(problem("wrong_table", table.file, "the runs", message))
         alone = len({run_id for run_id, _ in keys}) == 1
         self._alone.update({run_id: alone for run_id, _ in keys})
         return TableSource(table.without_rows(), columns, tuple(keys))
 
     def _bad(self, table: RowTable, row: FrameRow, message: str) -> None:
-        self._problems.append(file_problem("wrong_row", table.file, message, row.place))
+        self._problems.append(problem("wrong_table", table.file, row.place, message))
 
     def _question(
         self, table: RowTable, columns: Mapping[Role, str], row: FrameRow, run_id: str, label: str, seen: Counter[Any]
@@ -477,11 +478,12 @@ def _read(document: Document) -> ReadRun:
     try:
         tables = read_tables([document.path])
     except InputError as error:
-        return ReadRun(None, error.problems)
+        found = (problem("wrong_table", wrong.file, wrong.path, wrong.message) for wrong in error.problems)
+        return ReadRun(None, tuple(found))
     if len(tables.runs) > 1:
         names = examples(shown(read.run.run_id) for read in tables.runs if read.run is not None)
         message = f"a table of {len(tables.runs)} systems ({names}), expected one"
-        return ReadRun(None, (file_problem("several_systems", document.file, message),))
+        return ReadRun(None, (problem("wrong_table", document.file, "", message),))
     return tables.runs[0]
 
 
