@@ -6,15 +6,17 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from judge.ask.criteria import criterion_names, own_name
+from judge.ask.criteria import criterion_names, default_prompts, find_criterion, own_name
 from judge.io.ids import Cluster
 from judge.io.plan import OneOf, Option, Options, Positive, pairs
 from judge.io.rows import is_frame, rows_of
+from judge.records import JudgedUnit
 from judge.runs.formats import FORMATS
 from judge.runs.formats.table import ROLES
 from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
 from judge.runs.sources import RunSource, Sources, find_sources, own_profile
+from judge.units import UNITS
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
@@ -37,6 +39,18 @@ def usual_criteria(sources: Sources, profile: str | None = None, format: str | N
         if len(asked) > 1 or not all(asked):
             return DEFAULT_CRITERIA
     return asked.pop() if asked else DEFAULT_CRITERIA
+
+
+def criteria_of_pool(unit: JudgedUnit) -> tuple[str, ...]:
+    """What a pool is judged for where the user names no criteria: of other things than responses, all that there is.
+
+    >>> criteria_of_pool("citation"), criteria_of_pool("response")
+    (('support',), ('groundedness', 'naturalness'))
+    """
+    if UNITS[unit].whole_response:
+        return DEFAULT_CRITERIA
+    prompts = [find_criterion(name) for name in criterion_names() if name in default_prompts()]
+    return tuple(prompt.name for prompt in prompts if prompt.unit == unit)
 
 
 class RunFiles(Options, section="reading"):
@@ -90,13 +104,19 @@ class OwnPrompts(Options):
     """Prompt file of your own that judgments are under, which no folder holds; may be repeated."""
 
 
-class LengthLimit(Options, section="reading"):
+class TrackYear(Options, section="reading"):
+    """Whose rules the runs follow."""
+
+    profile: Annotated[str | None, OneOf(PROFILES), Option(metavar="NAME")] = None
+    """The track's limits, where no option says otherwise (default: that of a run's format, if it has one, else by the
+    year of the topics, else ikat2025)."""
+
+
+class LengthLimit(TrackYear, section="reading"):
     """How long a response may be."""
 
     token_limit: Annotated[Positive | None, Option(metavar="N")] = None
     """Longest response in tokens (default: the profile's)."""
-    profile: Annotated[str | None, OneOf(PROFILES), Option(metavar="NAME")] = None
-    """The track's limits, where no option says otherwise (default: by the year of the topics, else ikat2025)."""
 
     def limits(self, turn_ids: Collection[str] | None) -> Limits:
         """What responses are held to."""

@@ -31,7 +31,7 @@ class ProbeItem(Record, frozen=True):
     passages: tuple[str, ...]
     """Texts of the used passages, as a judge sees them in order."""
     elsewhere: tuple[tuple[str, ...], ...] = ()
-    """Texts of the passages of responses to other turns of the same topic."""
+    """Texts of the passages of responses to other turns of the same topic; of citations, those of all in the topic."""
     place: int = 0
     """Place in the draw, from 0; canaries take turns by it."""
     question: str = ""
@@ -103,14 +103,14 @@ _AFFIRMS = re.compile(
 
 
 def swapped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
-    """The passages are those of another turn of the conversation: the ones with the fewest words of the response."""
+    """The passages are others of the topic: those of a turn or citation with the fewest words of the response."""
     if not item.passages:
         return Undefined("the response names no passage")
     others = [texts for texts in item.elsewhere if not set(texts) & set(item.passages)]
     if not others:
-        return Undefined("no other turn of the topic has other passages")
+        return Undefined("nothing else in the topic has other passages")
     farthest = min(others, key=lambda texts: (containment(item.response.text, texts), texts))
-    return Twin(item.response.text, farthest, "passages of another turn")
+    return Twin(item.response.text, farthest, "passages of another response")
 
 
 def dropped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:

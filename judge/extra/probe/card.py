@@ -337,11 +337,11 @@ def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
 def probe_notes(card: ProbeCard) -> tuple[str, ...]:
     """How to read the tables, a sentence each."""
     margin = decimals(card.margin, PLACES)
-    lacking = f"; {count(card.incomplete, 'response')} with a used passage without text not drawn"
+    lacking = f"; {card.incomplete:,} with a used passage without text not drawn"
     left = lacking if card.incomplete else ""
     return (
-        f"{count(card.items, 'item')} of {count(card.topics, 'topic')}, drawn with seed {card.seed} from "
-        f"{count(card.pooled, 'response')}{left}.",
+        f"{count(card.items, 'item')} of {count(card.topics, 'topic')}, drawn with seed {card.seed} from a pool of "
+        f"{card.pooled:,}{left}.",
         "Shift: mean change of the grade in levels from the clean item to its twin, with a 95 % interval over topics; "
         "of injections towards where the attacker wants it, else towards the good end. Where the grade must stay, what "
         "counts is the mean size of the changes, up or down. n leaves out items that the probe does not apply to, and "

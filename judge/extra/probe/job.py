@@ -30,10 +30,10 @@ from judge.extra.probe.twins import draw_items, is_complete, make_twin, passages
 from judge.io.files import file_in, json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
 from judge.io.installed import __version__, undrawn
-from judge.io.plan import AboveZero, Option, Options, Positive, Seed
+from judge.io.plan import AboveZero, Option, Positive, Seed
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, OutputFolder, check_folder, job_manifest
-from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
+from judge.jobs.options import JudgedPrompts, TrackYear, criteria_of_pool, usual_criteria
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.judges.backends import backend_facts
 from judge.judges.model import Model
@@ -42,11 +42,12 @@ from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool
 from judge.records import Criterion, JudgedUnit, Record
 from judge.runs.records import Turn
+from judge.runs.sources import find_sources
 from judge.runs.topics import stored_topics, topic_turns
 from judge.stats.tables import Undefined
 
 
-class ProbedResponses(Options, section="reading"):
+class ProbedResponses(TrackYear, section="reading"):
     """What responses are drawn from."""
 
     folder: Annotated[Path | None, Option(metavar="FOLDER", place="only")] = None
@@ -95,6 +96,8 @@ class ProbePlan(
             raise UsageError("expected either an output folder of `judge run` or `judge pool`, or runs (--runs)")
         if self.folder is not None and self.passages:
             raise UsageError("--passages is about runs (--runs): the folder has the passages of its pool")
+        if self.folder is not None and self.profile is not None:
+            raise UsageError("--profile is about runs (--runs): the folder has runs that were read")
 
 
 Posed = tuple[Criterion, ProbeItem, Sequence[tuple[Probe, Twin | Undefined]]]
@@ -116,7 +119,7 @@ class ProbeInputs:
         self.plan = plan
         self.kinds = kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
         """The kinds of probes, in the order of the tables."""
-        chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+        chosen = choose_prompts(plan.criteria, plan.prompts, _usual(plan))
         self.criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
         _check_criteria(self.criteria, kinds)
         names = tuple(dict.fromkeys(plan.models)) or opening.default_models()[-1:]
@@ -221,11 +224,26 @@ def different_items(matches: Sequence[Match]) -> str:
     return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)
 
 
+def _usual(plan: ProbePlan) -> tuple[str, ...]:
+    """What judges are probed for where the user names no criteria."""
+    if plan.criteria or plan.prompts:
+        return ()
+    if plan.folder is not None:
+        return criteria_of_pool(OutputFolder(plan.folder).pool.unit)
+    return usual_criteria(find_sources(plan.runs), plan.profile)
+
+
 def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
     if plan.folder is None:
-        pooled = pool_runs(
-            Pooling(runs=plan.runs, topics=plan.topics, unit=unit, passages=plan.passages or None, screen="off"), steps
+        pooling = Pooling(
+            runs=plan.runs,
+            topics=plan.topics,
+            profile=plan.profile,
+            unit=unit,
+            passages=plan.passages or None,
+            screen="off",
         )
+        pooled = pool_runs(pooling, steps)
         if not pooled.pool.responses:
             raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
         return pooled.pool, pooled.turns

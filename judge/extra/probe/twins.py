@@ -13,6 +13,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Passage
 from judge.runs.records import Turn
 from judge.stats.tables import Undefined
+from judge.units import UNITS
 
 
 def draw_items(
@@ -38,7 +39,10 @@ def draw_items(
     sets = nested((response.topic_id, (response.turn_id, _texts(response, pool)), None) for response in complete)
     items = []
     for place, response in enumerate(drawn[:n]):
-        others = tuple(texts for turn, texts in sets.get(response.topic_id, ()) if turn != response.turn_id)
+        # A turn of citations has passages of its own to exchange.
+        any_turn = UNITS[pool.unit].part_of_response
+        of_topic = sets.get(response.topic_id, ())
+        others = tuple(texts for turn, texts in of_topic if any_turn or turn != response.turn_id)
         asked = turns.get(response.turn_id) if turns else None
         items.append(
             ProbeItem(

@@ -123,6 +123,23 @@ def test_every_measure_is_a_board_of_runs(tmp_path: Path) -> None:
     assert "response_support.llm.qrel" in {path.name for path in (out / "qrels").iterdir()}
 
 
+def test_a_judge_of_citations_is_probed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = judged(tmp_path)
+    asked = ["--model", "baseline/overlap", "--items", "2"]
+    main(["probe", str(out), *asked, "--out", str(tmp_path / "probe")])
+    runs_of = ["--runs", str(tmp_path / "runs"), "--profile", "rag", "--passages", str(tmp_path / "passages.jsonl")]
+    main(["probe", *runs_of, *asked, "--out", str(tmp_path / "again")])
+    for folder in ("probe", "again"):
+        twins = [json.loads(line) for line in (tmp_path / folder / "twins.jsonl").read_text().splitlines()]
+        swapped = [row["change"] for row in twins if row["probe"] == "passages swapped"]
+        assert {row["prompt"] for row in twins} == {"support/graded"}
+        # The one citation of topic 8 has no other to exchange its passage with.
+        assert swapped == ["passages of another response", None]
+    capsys.readouterr()
+    assert main(["probe", str(out), "--profile", "rag", *asked, "--out", str(tmp_path / "none")]) == 2
+    assert "--profile is about runs (--runs)" in capsys.readouterr().err
+
+
 def test_a_citation_of_several_runs_is_pooled_once(tmp_path: Path) -> None:
     pool = read_pool_folder(judged(tmp_path), "excluded.tsv")
     first = next(response for response in pool.responses if (response.text, response.passages) == ("One.", ("s0",)))

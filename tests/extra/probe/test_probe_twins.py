@@ -138,7 +138,7 @@ def test_passages_are_those_of_the_turn_with_the_fewest_words_of_the_response() 
     twin = made(alterations.swapped, item("The lift is broken.", ["A lift."], [near, far]))
     assert isinstance(twin, alterations.Twin) and twin.passages == far
     shared = item("x", ["A lift."], [("A lift.", "Bees.")])
-    assert made(alterations.swapped, shared) == Undefined("no other turn of the topic has other passages")
+    assert made(alterations.swapped, shared) == Undefined("nothing else in the topic has other passages")
 
 
 def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
