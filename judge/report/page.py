@@ -16,7 +16,7 @@ from judge.io.table import Cell, Column, Plot, Table
 from judge.io.text import interval, number
 from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
-from judge.report import Content
+from judge.report import Content, Section
 from judge.report.gather import gather
 from judge.report.listing import json_block, listing
 
@@ -50,6 +50,18 @@ def browse(
     )
 
 
+_LINKS = {
+    "corrected": "Corrected",
+    "verdict": "The judge",
+    "judgment-counts": "Counts",
+    "cost": "Cost",
+    "by-depth": "By depth",
+    "submissions": "Submissions",
+    "failures": "Missing",
+    "recheck": "Asked again",
+    "made": "Making",
+}
+"""Sections with a long title to what they are called in the list of all sections."""
 _SHORT, _NAME = 28, 60
 """Characters of the longest words, and of the longest name, that are never broken."""
 _NUMERAL = re.compile(
@@ -84,6 +96,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
         _PAGES,
         "report.html.j2",
         content=content,
+        links=section_links(content.sections),
         browser=browser,
         style=Markup(style),  # noqa: S704 - our own style sheets
         scripts=[Markup(text) for text in scripts],  # noqa: S704 - our own scripts
@@ -100,6 +113,17 @@ def report_page(content: Content, browser: Browser) -> bytes:
         version=__version__,
     )
     return page.encode()
+
+
+def section_links(sections: Sequence[Section]) -> dict[str, str]:
+    """What each section is called in the list of all, by its name: without its criterion where there is one."""
+    links = {section.name: _LINKS.get(section.name, section.title) for section in sections}
+    for kind, word in (("leaderboard-", "Leaderboard"), ("agreement-", "Agreement")):
+        names = [name for name in links if name.startswith(kind)]
+        for name in names:
+            criterion = links[name].partition(": ")[2]
+            links[name] = word if len(names) == 1 else f"{word}: {criterion}"
+    return links
 
 
 def shown_cells(table: Table[Any]) -> tuple[list[Shown], list[list[Shown]], int]:

@@ -449,6 +449,9 @@ def test_the_page_opens_from_the_disk_without_a_fault(
     assert page.locator("img").count() == 0
     assert page.get_by_role("rowheader", name=LONG).count() > 0
     assert overflow(page) == 0
+    # No link to a section lies beyond the edge, where one would have to scroll for it.
+    beyond = "links => links.filter((link) => link.getBoundingClientRect().right > innerWidth).length"
+    assert page.locator("nav.contents a").evaluate_all(beyond) == 0
     assert faults(page) == []
     assert watched == []
     context.close()

@@ -18,7 +18,7 @@ from judge.records import Estimate
 from judge.report import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.folders import RunFolder
 from judge.report.job import Picture, report_markdown
-from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
+from judge.report.page import Browser, pictured, report_page, section_links, shown_cells, ticks
 from judge.report.sections import EXCLUDED, capped, excluded_words
 from judge.report.sections.making import in_all, spent
 from judge.report.sections.summary import _parts, order_of
@@ -345,3 +345,25 @@ def test_a_column_for_thoughts_stands_where_a_judge_has_some(
     assert ("of them thoughts" in columns) == bool(shown)
     assert {name: list(columns[name]) for name in shown} == shown
     assert columns["cost"] == ("$0.50", "$0.50")
+
+
+# ---------------------------------------------------------------- the list of sections
+
+
+@pytest.mark.parametrize(
+    ("names", "links"),
+    [
+        (["summary", "leaderboard-a", "cost"], ["In short", "Leaderboard", "Cost"]),
+        (["leaderboard-a", "leaderboard-b", "agreement-a"], ["Leaderboard: a", "Leaderboard: b", "Agreement"]),
+    ],
+)
+def test_a_link_to_a_section_is_short(names: list[str], links: list[str]) -> None:
+    titles = {
+        "summary": "In short",
+        "cost": "Cost, tokens and time",
+        "leaderboard-a": "Leaderboard: a",
+        "leaderboard-b": "Leaderboard: b",
+        "agreement-a": "Agreement with people: a",
+    }
+    made = section_links([Section(name, titles[name], ()) for name in names])
+    assert made == dict(zip(names, links, strict=True))

@@ -367,10 +367,13 @@
 
   const shortened = (whole) => (whole.length > EXCERPT ? `${whole.slice(0, EXCERPT)}…` : whole);
 
+  // The name of a run, which a line may break behind a sign between its parts.
+  const runName = (run) => make("bdi", {}, ...run.split(/(?<=[_./])/).flatMap((part, place) => (place ? [make("wbr"), part] : [part])));
+
   function runsCell(row) {
     const runs = data.rows.runs[row].map((run) => data.runs[run]);
     const more = runs.length > 2 ? ` and ${runs.length - 2} more` : "";
-    const shown = runs.slice(0, 2).flatMap((run, place) => [place ? ", " : "", make("bdi", {}, run)]);
+    const shown = runs.slice(0, 2).flatMap((run, place) => [place ? ", " : "", runName(run)]);
     return make("td", { class: "runs" }, ...shown, more);
   }
 
@@ -435,7 +438,7 @@
 
   function facts(row, detail) {
     const runs = detail.runs.flatMap(([run, where], number) =>
-      [number ? ", " : "", make("bdi", {}, run), where && ` (${where})`]);
+      [number ? ", " : "", runName(run), where && ` (${where})`]);
     const entries = [["Turn", make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])]];
     if (runs.length) entries.push([detail.runs.length === 1 ? "Run" : "Runs", make("span", {}, ...runs)]);
     const pairs = entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));

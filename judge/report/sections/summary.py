@@ -63,8 +63,10 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
             continue
-        order = order_of(placed, folder.judged.pool.unit)
-        yield Said(f"{titled(name)} ({scale_of(criteria[name])}), by the mean alone: {order}.")
+        # An order by means is nothing to say of runs that cannot be told apart.
+        if name in apart or len(placed) == 1:
+            order = order_of(placed, folder.judged.pool.unit)
+            yield Said(f"{titled(name)} ({scale_of(criteria[name])}): {order}.")
     yield Facts(tuple(_facts(folder)))
 
 
