@@ -15,9 +15,9 @@ from judge.jobs.drift import DriftPlan, compare_dates
 def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
     """Find out which judge can be trusted, and how far: compare judges' labels with gold grades of the same responses.
 
-    The labels are read from files (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a
-    judge named after its file), or the judges are asked (--prompt and --model, each may be given several times, with
-    --pool).
+    A table with people's and a judge's grades in columns is enough. Otherwise the labels are read from files
+    (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a judge named after its
+    file), or the judges are asked (--prompt and --model, each may be given several times, with --pool).
     """
     if not plan.models:
         trial.refuse_unused(["dry_run"], NEEDLESS)
@@ -28,6 +28,7 @@ def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, fi
         return 0
     with progress("reading gold and labels") as line:
         outcome = calibrate_judges(plan, progress=line)
+    say_all(outcome.notes)
     if output.as_json:
         print_json(outcome.calibration)
     else:

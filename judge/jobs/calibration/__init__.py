@@ -57,6 +57,8 @@ class CalibrationOutcome(msgspec.Struct, frozen=True):
     """What the calls to each model took; none where labels were read."""
     not_drawn: tuple[str, ...] = ()
     """A sentence where pictures are missing among the files."""
+    notes: tuple[str, ...] = ()
+    """What was taken for what in tables of grades."""
 
 
 def calibrate_judges(
@@ -106,6 +108,7 @@ def calibrate_judges(
         disagreements=found,
         accounts=labeled.accounts,
         not_drawn=not_drawn,
+        notes=inputs.notes,
     )
 
 
@@ -156,7 +159,7 @@ def _unmet(inputs: CalibrationInputs, labeled: LabeledGold, panels: Sequence[Pan
 def _write(inputs: CalibrationInputs, out: Path, files: Mapping[str, bytes], *, more: bool = False) -> None:
     """Write files; the certificate is last, so that it never stands beside other tables. `more`: others follow."""
     judgments = inputs.plan.judgments
-    read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *inputs.plan.gold]
+    read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *inputs.plan.gold, *inputs.plan.tables]
     replace_folder(out, files, RECORD, inputs=read, last=CERTIFICATE, more=more)
 
 

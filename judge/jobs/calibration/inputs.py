@@ -1,7 +1,7 @@
 """The options of a calibration."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,23 +11,34 @@ from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions
 from judge.ask.records import Task
-from judge.ask.results import JUDGMENTS, Labels, labels_of
+from judge.ask.results import JUDGMENTS, Labels, labels_of, read_labels
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
-from judge.calibrate.intake import OffScale, in_pool, make_panels, parse_scale, read_gold_files, same_grades
+from judge.calibrate.intake import Gold, OffScale, in_pool, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
-from judge.errors import UsageError
+from judge.calibrate.tables import (
+    GRADERS,
+    UNNAMED,
+    gold_in_pool,
+    grade_table,
+    is_grade_table,
+    scale_of,
+    side_by_side,
+)
+from judge.errors import UsageError, refuse
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES
 from judge.io.files import sha256
 from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
+from judge.io.text import count
 from judge.judges.backends.baseline import BASELINES
+from judge.pool.bank import read_pool_folder
 from judge.pool.lists import read_families
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
-from judge.records import Criterion, Scale
+from judge.records import Criterion, Problem, Scale
 from judge.runs.topics import topic_turns
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
@@ -38,8 +49,14 @@ _OF_ASKING = (*AskingOptions.model_fields, "samples")
 class ComparedJudges(Options, section="reading"):
     """What is compared with what: labels and judges that are asked."""
 
-    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
-    """Gold grades: JSONL, or four columns."""
+    tables: Annotated[tuple[Path, ...], Option(metavar="TABLE", place="only")] = ()
+    """A table (CSV, TSV, JSON, JSON Lines, Parquet) with people's grades in one column and a judge's in another, or
+    several of each, in place of --gold and --judgments."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades: JSONL, four columns, or a table whose rows name responses by id, or by run and turn, or by text."""
+    columns: Annotated[tuple[str, ...], Option("column", metavar="ROLE=COLUMN", repeat=True)] = ()
+    """The column of a table with people's (human=COLUMN) or a judge's grades (judge=COLUMN), where its name is not a
+    usual one; may be repeated."""
     test: Annotated[Path | None, Option(metavar="FILE")] = None
     """Sealed test grades of `judge gold split`; only the chosen judge is reported on them, openings are logged."""
     seal: Annotated[Path | None, Option(metavar="FILE")] = None
@@ -104,6 +121,12 @@ class CalibrationPlan(
     """Write tables, report, plots and certificate here."""
 
     def _check(self) -> None:
+        if self.tables:
+            others = ("gold", "judgments", "models", "prompts", "pool", "test")
+            self.refuse_unused(others, "a table has the grades of people and of judges")
+            return
+        if not self.gold:
+            raise UsageError("expected a table with people's and a judge's grades, or gold grades (--gold)")
         if bool(self.judgments) == bool(self.models):
             raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
         if self.models and not (self.prompts and self.pool and self.out):
@@ -144,9 +167,82 @@ class CalibrationInputs:
         self.only = only
         """The only criterion to compare."""
         steps(Step("reading gold and labels"))
-        self.gold = read_gold_files(plan.gold, only, self.scale)
+        self.beside: tuple[Labels, ...] | None = None
+        """The judges' labels of tables that have people's too; None where labels are read or asked for."""
+        self.notes: tuple[str, ...] = ()
+        """In words, what was taken for what in tables."""
+        if plan.tables:
+            self._take_tables(plan.tables)
+        else:
+            self.gold = self._read_gold(plan.gold)
         self.topics = topic_turns(plan.topics)
         """The turns of the topics by id; None without topics."""
+
+    def _take_tables(self, paths: Sequence[Path]) -> None:
+        """Read people's and judges' grades of tables; their scale, unless given, is what occurs."""
+        criterion = self.only = self.only or UNNAMED
+        problems: list[Problem] = []
+        rows: list[GoldRow] = []
+        judged: list[Labels] = []
+        digests: list[str] = []
+        for path in paths:
+            graded = grade_table(path, self.plan.columns, GRADERS, problems)
+            if graded is None:
+                continue
+            gold, labels = side_by_side(graded, criterion, problems)
+            rows += gold
+            judged += labels
+            digests.append(graded.table.digest)
+            self.notes += (graded.said,)
+        refuse(problems, "tables of grades that cannot be used")
+        if self.scale is None and criterion not in default_prompts():
+            lowest, highest = scale_of(rows, judged)
+            self.scale = parse_scale(f"{lowest}-{highest}", self.plan.polarity)
+            self.notes += (f"grades are taken to be on the scale {lowest} to {highest} (--scale says otherwise)",)
+        self.gold = Gold(tuple(rows), sha256(" ".join(sorted(digests)).encode()), columns=True)
+        self.beside = tuple(judged)
+        self.plan = self.plan.with_values(criterion=criterion)
+
+    def _read_gold(self, paths: Sequence[Path]) -> Gold:
+        """Gold of files; in tables, of the responses of the pool beside the judgments."""
+        plan = self.plan
+        tabular = [path for path in paths if is_grade_table(path, plan.columns)]
+        if not tabular:
+            return read_gold_files(paths, self.only, self.scale)
+        beside = next((path.with_name("pool.jsonl") for path in plan.judgments), None)
+        place = plan.pool or beside
+        if place is None or not place.exists():
+            raise UsageError(f"{tabular[0]}: a table names pooled responses: --pool says where these are")
+        pool = read_pool_folder(place, "passages.jsonl")
+        criterion = self.only or _only_criterion(plan.judgments, self.prompts, tabular[0])
+        problems: list[Problem] = []
+        rows: list[GoldRow] = []
+        digests: list[str] = []
+        for path in tabular:
+            graded = grade_table(path, plan.columns, ("human",), problems)
+            if graded is not None:
+                rows += gold_in_pool(graded, criterion, pool, problems)
+                digests.append(graded.table.digest)
+                self.notes += (graded.said,)
+        refuse(problems, f"{', '.join(map(str, tabular))}: not usable as gold: {count(len(problems), 'problem')}")
+        if others := [path for path in paths if path not in tabular]:
+            gold = read_gold_files(others, self.only, self.scale)
+            rows += gold.rows
+            digests.append(gold.digest)
+        return Gold(tuple(rows), sha256(" ".join(sorted(digests)).encode()), columns=True)
+
+
+def _only_criterion(judgments: Sequence[Path], prompts: Mapping[str, Criterion], table: Path) -> str:
+    """The criterion that was judged, or is asked about; a UsageError if there are several."""
+    names = {prompt.name for prompt in prompts.values()}
+    for path in judgments if not names else ():
+        names |= judged_criteria(read_labels(path, grades_only=True))
+    if len(names) != 1:
+        raise UsageError(
+            f"{table}: a table does not say which of {', '.join(sorted(names)) or 'the criteria'} its grades are of: "
+            "--criterion NAME is needed"
+        )
+    return names.pop()
 
 
 def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
@@ -170,7 +266,8 @@ def make_comparison(
     inputs: CalibrationInputs, rows: Sequence[GoldRow], labels: Sequence[Labels]
 ) -> tuple[tuple[Panel, ...], int]:
     """Gold and labels side by side, and the number of gold grades without a pooled response."""
-    plan, name = inputs.plan, str(inputs.plan.gold[0])
+    plan = inputs.plan
+    name = str((*plan.tables, *plan.gold)[0])
     columns = any(judged.prompt is None for judged in labels)
     criteria = {row.criterion for row in rows}
     if not columns:

@@ -60,7 +60,10 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
     scale = inputs.scale if plan.off_scale == "error" else None
     # The list of disagreements alone shows rationales, and it has no item of a sealed part.
     explained = {row.turn_id for row in inputs.gold.rows}
-    columns = _wanted(inputs, read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale))
+    read = inputs.beside
+    if read is None:
+        read = read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale)
+    columns = _wanted(inputs, read)
     warnings = tuple(_find_prompts(prompts, columns))
     for labels in columns:
         if labels.pool is not None and labels.prompt:

@@ -1,0 +1,287 @@
+"""Grades in tables: people's and judges' side by side in one, or people's alone beside what was judged."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from judge.ask.results import Label, Labels
+from judge.errors import UsageError
+from judge.gold.rows import GoldRow, text_digest
+from judge.io.ids import groups_of
+from judge.io.rows import FrameRow, RowTable, read_rows
+from judge.io.text import count, did_you_mean, shown
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Problem, file_problem
+from judge.runs.document import read_head
+from judge.runs.formats.table import USUAL
+
+GradeRole = Literal["human", "judge"]
+"""Whose grades a column has."""
+GRADERS: tuple[GradeRole, ...] = get_args(GradeRole)
+UNNAMED = "grade"
+"""The criterion of grades of which nobody says what they are about."""
+_USUAL: Mapping[GradeRole, re.Pattern[str]] = {
+    "human": re.compile(r"(human|person|expert|assessor|annotator|gold)(_?\d+|_(grade|score|label|rating|\w+))?"),
+    "judge": re.compile(r"(judge|llm|automatic|predicted|prediction)(_?\d+|_(grade|score|label|rating|\w+))?"),
+}
+"""The names by which a column of grades is found, in small letters with `_` between words."""
+_SIGNS = re.compile(r"[^a-z0-9]+")
+_WORDS = {"true": 1, "yes": 1, "pass": 1, "false": 0, "no": 0, "fail": 0}
+"""What stands for the grades of two levels."""
+_GRADE = re.compile(r"-?[0-9]{1,9}(\.0+)?")
+
+
+class TableOfGrades(msgspec.Struct, frozen=True):
+    """A table with its columns of grades."""
+
+    table: RowTable
+    graders: Mapping[GradeRole, tuple[str, ...]]
+    """The columns of people's grades, and those of judges'."""
+
+    @property
+    def said(self) -> str:
+        """What was taken for what, in a sentence."""
+        whose = {"human": "people", "judge": "judges"}
+        taken = [
+            f"grades of {whose[role]} from {', '.join(map(shown, names))}"
+            for role, names in self.graders.items()
+            if names
+        ]
+        return f"{self.table.file}: a table of {count(len(self.table.rows), 'row')}: {'; '.join(taken)}"
+
+
+_TABULAR = (".csv", ".tsv", ".tab", ".parquet")
+
+
+def is_grade_table(path: Path, named: Sequence[str]) -> bool:
+    """Whether a file of gold is a table with a header; a TSV may also be four columns without one."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix not in _TABULAR or not path.is_file():
+        return False
+    if suffix in (".csv", ".parquet"):
+        return True
+    head = read_head(path).partition(b"\n")[0].decode("utf-8", "replace")
+    names = [name.strip().strip('"') for name in head.split("\t")]
+    human = [text.partition("=")[2] for text in named if text.startswith("human=")]
+    return any(name in human or _USUAL["human"].fullmatch(_plain_name(name)) for name in names)
+
+
+def grade_table(
+    path: Path, named: Sequence[str], needed: Sequence[GradeRole], problems: list[Problem]
+) -> TableOfGrades | None:
+    """The table in a file with its columns of grades; None, and the problems, if it cannot be used.
+
+    `named`: `ROLE=COLUMN` of the user, which may name a role several times. A UsageError if there is no such role.
+    """
+    table = read_rows(path, problems)
+    if table is None:
+        return None
+    given: dict[GradeRole, list[str]] = {"human": [], "judge": []}
+    for text in named:
+        role, sign, column = text.partition("=")
+        if role not in GRADERS or not sign:
+            raise UsageError(f"--column {text}: expected {' or '.join(f'{name}=COLUMN' for name in GRADERS)}")
+        given[role].append(column)
+    graders: dict[GradeRole, tuple[str, ...]] = {}
+    for role in GRADERS:
+        columns = given[role]
+        absent = [name for name in columns if name not in table.columns]
+        for name in absent:
+            message = f"no column {shown(name)}{did_you_mean(name, table.columns)}; {_found(table)}"
+            problems.append(file_problem("missing_column", table.file, message))
+        if not columns:
+            columns = [name for name in table.columns if _USUAL[role].fullmatch(_plain_name(name))]
+        if not columns and role in needed:
+            whose = "a judge's grades (judge, llm)"
+            if role == "human":
+                whose = "people's grades (human, assessor, annotator)"
+            message = f"no column of {whose}; {_found(table)}; name it: --column {role}=COLUMN"
+            problems.append(file_problem("missing_column", table.file, message))
+        graders[role] = tuple(columns)
+    return None if problems else TableOfGrades(table, graders)
+
+
+def _found(table: RowTable) -> str:
+    return f"found {', '.join(map(shown, table.columns[:20]))}"
+
+
+def _plain_name(name: str) -> str:
+    return _SIGNS.sub("_", name.lower()).strip("_")
+
+
+def _column(table: RowTable, role: str) -> str | None:
+    """The first column with a usual name of a role."""
+    usual = USUAL[role]  # type: ignore[index]
+    return next((name for name in table.columns if _plain_name(name) in usual), None)
+
+
+def grades_of(graded: TableOfGrades, column: str, problems: list[Problem]) -> list[int | None]:
+    """The grade in each row of a column; None where there is none. What is no grade is added to the problems."""
+    grades: list[int | None] = []
+    for row in graded.table.rows:
+        cell = row.cells.get(column)
+        text = "" if cell is None else str(cell).strip()
+        grade: int | None = None
+        if text.lower() in _WORDS:
+            grade = _WORDS[text.lower()]
+        elif _GRADE.fullmatch(text):
+            grade = int(text.partition(".")[0])
+        elif text:
+            message = f"column {shown(column)}: expected a grade such as 2, or yes or no; found {shown(cell)}"
+            problems.append(file_problem("wrong_value", graded.table.file, message, row.place))
+        grades.append(grade)
+    return grades
+
+
+def side_by_side(
+    graded: TableOfGrades, criterion: str, problems: list[Problem]
+) -> tuple[tuple[GoldRow, ...], tuple[Labels, ...]]:
+    """People's grades as gold, and judges' as labels of the same items.
+
+    An item is a row, by its id where there is one. Rows about one question, or one topic, are one topic.
+    """
+    table = graded.table
+    keys = _keys_of_rows(table, problems)
+    gold: list[GoldRow] = []
+    for column in graded.graders["human"]:
+        for (turn_id, topic_id, item_id), grade in zip(keys, grades_of(graded, column, problems), strict=True):
+            if grade is not None:
+                gold.append(
+                    GoldRow(
+                        turn_id=turn_id,
+                        topic_id=topic_id,
+                        criterion=criterion,
+                        grade=grade,
+                        assessor=column,
+                        response_id=item_id,
+                    )
+                )
+    judged: list[Labels] = []
+    for column in graded.graders["judge"]:
+        labels: list[Label] = []
+        for (turn_id, _, item_id), grade in zip(keys, grades_of(graded, column, problems), strict=True):
+            if grade is not None:
+                labels.append(Label(turn_id=turn_id, response_id=item_id, grade=grade))
+        judged.append(
+            Labels(
+                judge=column,
+                prompt=None,
+                prompt_digest=None,
+                source=table.file,
+                digest=table.digest,
+                labels=tuple(labels),
+            )
+        )
+    return tuple(gold), tuple(judged)
+
+
+def _keys_of_rows(table: RowTable, problems: list[Problem]) -> list[tuple[str, str, str]]:
+    """The turn, the topic and the item of each row."""
+    ids = _column(table, "id")
+    groups = _column(table, "topic") or _column(table, "question")
+    systems = _column(table, "system")
+    topics: dict[str, str] = {}
+    places: dict[tuple[str, str], str] = {}
+    keys: list[tuple[str, str, str]] = []
+    for number, row in enumerate(table.rows, 1):
+        item_id = _text(row, ids) or str(number)
+        topic = topics.setdefault(_text(row, groups) or item_id, f"t{len(topics) + 1}")
+        system = _text(row, systems)
+        named = f"{item_id} ({system})" if system else item_id
+        if (topic, named) in places:
+            message = f"the id {shown(named)} is already at {places[topic, named]}"
+            problems.append(file_problem("duplicate_row", table.file, message, row.place))
+        places.setdefault((topic, named), row.place)
+        keys.append((f"{topic}_1", topic, named))
+    return keys
+
+
+def _text(row: FrameRow, column: str | None) -> str:
+    """A cell as text; "" of none."""
+    cell = row.cells.get(column) if column is not None else None
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return "" if cell is None else str(cell).strip()
+
+
+def gold_in_pool(graded: TableOfGrades, criterion: str, pool: Pool, problems: list[Problem]) -> tuple[GoldRow, ...]:
+    """People's grades as gold of pooled responses.
+
+    A row names its response by the response id, by run and turn as `results.csv` does, by the id of a table's question
+    and its system, or by the text of the answer, with the question where several have it.
+    """
+    find = _finder(graded.table, pool)
+    gold: list[GoldRow] = []
+    for column in graded.graders["human"]:
+        for row, grade in zip(graded.table.rows, grades_of(graded, column, problems), strict=True):
+            if grade is None:
+                continue
+            found = find(row)
+            if isinstance(found, str):
+                problems.append(file_problem("no_such_response", graded.table.file, found, row.place))
+                continue
+            gold.append(
+                GoldRow(
+                    turn_id=found.turn_id,
+                    topic_id=found.topic_id,
+                    criterion=criterion,
+                    grade=grade,
+                    assessor=column,
+                    response_id=found.response_id,
+                )
+            )
+    return tuple(gold)
+
+
+def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse | str]:
+    """From a row to its response, or to why it has none."""
+    by_id = {response.response_id: response for response in pool.responses}
+    by_run = {(entry.run_id, response.turn_id): response for response in pool.responses for entry in response.runs}
+    by_text = groups_of((text_digest(response.text), response) for response in pool.responses)
+    runs = {run_id for run_id, _ in by_run}
+    only = next(iter(runs)) if len(runs) == 1 else ""
+    columns = {name: name for name in table.columns}
+    response_ids = columns.get("response_id")
+    turns = columns.get("turn_id")
+    systems = _column(table, "system")
+    ids = _column(table, "id")
+    answers = _column(table, "answer")
+    questions = _column(table, "question")
+
+    def find(row: FrameRow) -> PooledResponse | str:
+        response_id = _text(row, response_ids)
+        if response_id:
+            return by_id.get(response_id) or f"no response {shown(response_id)} was judged"
+        turn_id = _text(row, turns) or (f"{_text(row, ids)}_1" if _text(row, ids) else "")
+        run_id = _text(row, systems) or only
+        if turn_id and (run_id, turn_id) in by_run:
+            return by_run[run_id, turn_id]
+        text = _text(row, answers)
+        if not text:
+            return f"run {shown(run_id)} has no judged response in turn {shown(turn_id)}, and the row has no answer"
+        found = by_text.get(text_digest(text), [])
+        question = _text(row, questions)
+        if len(found) > 1 and question:
+            found = [
+                response
+                for response in found
+                if response.turn_id in pool.turns and pool.turns[response.turn_id].utterance == question
+            ] or found
+        if len(found) > 1:
+            names = ", ".join(response.response_id for response in found[:5])
+            return f"{len(found)} judged responses have this text ({names}): a column response_id tells which"
+        return found[0] if found else f"no judged response has the text {shown(text)}"
+
+    return find
+
+
+def scale_of(gold: Sequence[GoldRow], judged: Sequence[Labels]) -> tuple[int, int]:
+    """The lowest and the highest grade that occur."""
+    grades = {row.grade for row in gold}
+    for labels in judged:
+        grades |= {label.grade for label in labels.labels if label.grade is not None}
+    lowest = min(grades, default=0)
+    return min(0, lowest), max(1, max(grades, default=1), lowest + 1)

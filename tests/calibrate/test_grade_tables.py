@@ -1,0 +1,151 @@
+"""People's and judges' grades in one table, and people's grades in a table beside what was judged."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from judge.calibrate.tables import GRADERS, grade_table, grades_of, scale_of, side_by_side
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.io.rows import read_rows
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.run import run
+from judge.jobs.run_inputs import Plan
+from judge.records import Problem
+
+ANSWERS = [
+    ("How tall?", "It is 34 metres high.", "It is 34 metres high."),
+    ("When was it lit?", "It was lit in 1871.", "It was lit in 1871 by the keeper's daughter and her dog."),
+    ("Is it open?", "It is open on Saturdays.", "Trains leave from platform nine every morning."),
+]
+
+
+def table(path: Path, header: str, *rows: str) -> Path:
+    path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    return path
+
+
+def graded(path: Path, *named: str):
+    problems: list[Problem] = []
+    found = grade_table(path, named, GRADERS, problems)
+    assert found is not None, problems
+    return found
+
+
+def test_grades_side_by_side_are_gold_and_labels_of_the_same_items(tmp_path):
+    path = table(tmp_path / "t.csv", "id,question,human,judge", "1,a,3,2", "2,a,,1", "3,b,0,")
+    gold, (labels,) = side_by_side(graded(path), "correctness", [])
+    # Rows about one question are one topic; an empty cell is no grade.
+    assert [(row.topic_id, row.response_id, row.grade, row.assessor) for row in gold] == [
+        ("t1", "1", 3, "human"), ("t2", "3", 0, "human"),
+    ]  # fmt: skip
+    assert [(label.turn_id, label.response_id, label.grade) for label in labels.labels] == [
+        ("t1_1", "1", 2), ("t1_1", "2", 1),
+    ]  # fmt: skip
+    assert (labels.judge, scale_of(gold, [labels])) == ("judge", (0, 3))
+
+
+@pytest.mark.parametrize(
+    ("header", "human", "judge"),
+    [
+        ("human,judge", ("human",), ("judge",)),
+        ("Assessor 1,assessor_2,LLM grade", ("Assessor 1", "assessor_2"), ("LLM grade",)),
+        ("gold,llm_judge,judge_b", ("gold",), ("llm_judge", "judge_b")),
+    ],
+)
+def test_columns_of_grades_are_found_by_their_usual_names(tmp_path, header, human, judge):
+    found = graded(table(tmp_path / "t.csv", header, ",".join("1" for _ in header.split(","))))
+    assert (found.graders["human"], found.graders["judge"]) == (human, judge)
+
+
+@pytest.mark.parametrize(
+    ("cells", "grades"),
+    [
+        (["2", "0", "", "-1"], [2, 0, None, -1]),
+        (["2.0", "1.00"], [2, 1]),
+        (["Yes", "no", "PASS", "false"], [1, 0, 1, 0]),
+    ],
+)
+def test_grades_are_whole_numbers_or_two_words(tmp_path, cells, grades):
+    path = table(tmp_path / "t.csv", "id,human,judge", *(f"{n},{cell},0" for n, cell in enumerate(cells)))
+    problems: list[Problem] = []
+    assert grades_of(graded(path), "human", problems) == grades
+    assert problems == []
+
+
+def test_what_is_no_grade_is_a_problem_with_its_line(tmp_path, capsys):
+    path = table(tmp_path / "t.csv", "id,human,judge", "1,good,0.85", "2,1,1", "2,1,1")
+    assert main(["calibrate", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "wrong_value at line 2: column 'human': expected a grade such as 2, or yes or no; found 'good'" in said
+    assert "wrong_value at line 2: column 'judge': expected a grade such as 2, or yes or no; found '0.85'" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            [],
+            "no column of people's grades (human, assessor, annotator); found 'x', 'y'; name it: --column human=COLUMN",
+        ),
+        (["--column", "human=z"], "no column 'z'"),
+        (["--column", "person=x"], "--column person=x: expected human=COLUMN or judge=COLUMN"),
+        (["--gold", "g.jsonl"], "--gold: without effect here: a table has the grades of people and of judges"),
+    ],
+)
+def test_a_table_that_cannot_be_compared_is_refused(tmp_path, capsys, options, said):
+    path = table(tmp_path / "t.csv", "x,y", "1,1")
+    assert main(["calibrate", str(path), *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_one_command_compares_a_judge_with_a_person(tmp_path, capsys):
+    # 60 of 80 rows agree: (60/80 - 1/2) / (1 - 1/2) = .5, with both sides giving each grade 40 times.
+    pairs = [(1, 1)] * 30 + [(0, 0)] * 30 + [(1, 0)] * 10 + [(0, 1)] * 10
+    path = table(tmp_path / "t.csv", "id,human,judge", *(f"{n},{a},{b}" for n, (a, b) in enumerate(pairs)))
+    assert main(["calibrate", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "a table of 80 rows: grades of people from 'human'; grades of judges from 'judge'" in err
+    assert "grades are taken to be on the scale 0 to 1" in err
+    assert "0.50 [" in out
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("judged")
+    rows = [{"question": question, "contexts": [text], "answer": answer} for question, text, answer in ANSWERS]
+    run(Plan(runs=rows, criteria="groundedness", model="baseline/overlap", out=folder / "out"))
+    return folder / "out"
+
+
+@pytest.mark.parametrize("names", [("run", "turn_id"), ("question", "answer"), ("answer",)])
+def test_a_persons_table_is_joined_to_what_was_judged(tmp_path, judged, names):
+    results = read_rows(judged / "results.csv", [])
+    assert results is not None
+    path = tmp_path / "people.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, "human"])
+        writer.writerows(
+            [*(row.cells[name] for name in names), grade] for row, grade in zip(results.rows, (3, 1, 0), strict=True)
+        )
+    outcome = calibrate_judges(CalibrationPlan(gold=path, judgments=judged))
+    row = next(row for row in outcome.calibration.agreement if row.judge == "baseline/overlap")
+    assert row.n == 3
+
+
+def test_a_row_of_no_judged_response_is_named(tmp_path, judged):
+    path = table(tmp_path / "people.csv", "answer,human", "Something else.,1")
+    with pytest.raises(InputError) as refused:
+        calibrate_judges(CalibrationPlan(gold=path, judgments=judged))
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.path) == ("no_such_response", "line 2")
+
+
+def test_a_table_of_gold_needs_the_pool(tmp_path):
+    path = table(tmp_path / "people.csv", "answer,human", "x,1")
+    labels = tmp_path / "judge.qrels"
+    labels.write_text("t_1 0 x 1\n")
+    with pytest.raises(UsageError, match="--pool says where these are"):
+        calibrate_judges(CalibrationPlan(gold=path, judgments=labels, criterion="groundedness"))
