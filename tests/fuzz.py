@@ -797,7 +797,7 @@ READERS: dict[str, Reader] = {
     "prices": Reader(_stored("prices"), _read(read_prices, "prices.toml")),
     "spending": Reader(_journals, _read(read_spending, "journal.sqlite")),
     "browsed": Reader(_stored("browsed"), _read(lambda path: browse({"out": path.parent}), "disagreements.jsonl")),
-    "findings": Reader(lambda: (json_bytes({"schema": 3, **msgspec.to_builtins(calibration())}),),
+    "findings": Reader(lambda: (json_bytes({"schema": 4, **msgspec.to_builtins(calibration())}),),
         _read(_reported, "calibration.json")),
     "problems": Reader(_stored("problems"), _read(read_problems, "problems.json")),
     "recheck": Reader(_twice(_SECOND), _read(_rechecked, "recheck.jsonl")),

@@ -21,7 +21,7 @@ from judge.io.table import Column, RecordColumns, fields, records_tsv, tsv
 from judge.stats import agreement
 from judge.stats.discrimination import EXPECTED
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of calibration.json and selection.json."""
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""
