@@ -89,6 +89,9 @@ def draw(plan: gold.GoldDrawPlan, output: JsonOutput) -> int:
         f"{plan.out}: {len(drawn.rows)} of {count(drawn.frame, drawn.unit)}, "
         f"{drawn.turns} of {count(drawn.frame_turns, 'turn')}"
     )
+    say_all(drawn.warnings, "warning: ")
+    if drawn.without_text:
+        say(f"{count(drawn.without_text, drawn.unit)} not drawn: no text of the passage")
     if drawn.saving:
         means, same = drawn.saving
         say(

@@ -28,16 +28,28 @@ from judge.gold.uncertainty import graded_judgments, turn_uncertainty
 from judge.io.files import decode_lines
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count
+from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem, file_problem
 from judge.stats.tables import Floats
 from judge.units import UNITS
+from judge.units.response import RESPONSE
 
 ORDERS = 50
 """Random orders to try. If none gives every run its responses, the number of turns is too small."""
 
 LEAST = 1e-9
 """Least inclusion probability, as in gold; the weight 1/π of a smaller one would be too large to compute with."""
+
+
+NO_TEXTS = (
+    "no citation there has a passage with a text, so nobody can grade one; pool with --passages, which `judge passages "
+    "extract` makes of a collection"
+)
+PER_RUN = 10
+"""Responses that every run is to have labeled, where the user names no number."""
+FEWEST_TOPICS = 3
+"""Topics without which there is no interval."""
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -72,6 +84,10 @@ class LabelingPlan(msgspec.Struct, frozen=True):
     """What a response is here."""
     uncertainty: Literal["entropy", "variance", "none"]
     """The measure that made some turns likelier to be drawn than others."""
+    without_text: int = 0
+    """Citations left out because their passage has no text."""
+    warnings: tuple[str, ...] = ()
+    """In words, what so small a sample lacks."""
     saving: tuple[float, float] | None = None
     """By grade: the shares of labels that are predicted to be saved for corrected means and for exact agreement."""
 
@@ -103,6 +119,11 @@ class _Design(msgspec.Struct, frozen=True):
     """By grade: what people would say of each unit, as of `_strata`."""
 
 
+def can_be_labeled(response: PooledResponse, pool: Pool) -> bool:
+    """Whether people can grade what is pooled; a citation whose passage has no text they cannot."""
+    return not UNITS[response.unit].part_of_response or not lacking_texts(response, pool)
+
+
 def make_plan(
     pool: Pool,
     n: int,
@@ -111,7 +132,7 @@ def make_plan(
     criteria: Sequence[str],
     judgments: Sequence[Judgment | Failure] = (),
     gold: Iterable[GoldRow] = (),
-    per_run: int = 10,
+    per_run: int | None = None,
     errors: Errors | None = None,
 ) -> LabelingPlan:
     """Draw about `n` responses of the pool, whole turns of all runs or, with `errors`, single ones by grade.
@@ -120,15 +141,17 @@ def make_plan(
     share of the uncertainty of the judgments. By grade, a size is the spread of people's grades where the judge gives
     this one, as `errors` say, which may be empty. Responses that have grades under every criterion are left out. To use
     their grades and the plan's as one sample, give their rows an inclusion probability of 1. Every run must have
-    `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan. An
-    InputError if nothing is left to draw. A UsageError if `n` is too small; the message names a number that suffices.
+    `per_run` labeled responses, grades of gold among them, or all of its own; without that number, the most that `n`
+    allows up to `PER_RUN`, with a warning below it. The same arguments give the same plan. An InputError if nothing is
+    left to draw. A UsageError if `n` is too small for `per_run`; the message names a number that suffices.
     """
     graded = _graded(pool, gold)
+    wanted = PER_RUN if per_run is None else per_run
     if errors is None:
         unit_of = {response.response_id: response.turn_id for response in pool.responses}
     else:
         unit_of = _single(pool)
-    frame = _frame(pool, graded, criteria, per_run, unit_of)
+    frame = _frame(pool, graded, criteria, wanted, unit_of)
     nouns = UNITS[pool.unit].nouns
     if not frame.units:
         raise InputError("nothing is left to label: the pool is empty, or all its responses have grades")
@@ -140,12 +163,16 @@ def make_plan(
     draws = _units_for(design.sizes, frame.labels, n)
     probabilities = inclusion(design.sizes, draws)
     order = _fair_order(frame, design.strata, probabilities, rng)
+    warnings: list[str] = []
     if order is None:
         sufficient = _sufficient(frame, design, draws, seed)
-        raise UsageError(
-            f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {per_run} {nouns.responses} of "
-            f"every run: --n {sufficient} suffices, or a smaller --per-run"
-        )
+        # All citations of a run's response are drawn with it.
+        noun = RESPONSE.nouns.responses if UNITS[pool.unit].part_of_response else nouns.responses
+        few = f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {wanted} {noun} of every run"
+        if per_run is not None:
+            raise UsageError(f"{few}: --n {sufficient} suffices, or a smaller --per-run")
+        fewer, order = _with_fewer(pool, graded, criteria, wanted, unit_of, design, probabilities, seed)
+        warnings.append(f"{few}, so each has at least {fewer}; --n {sufficient} suffices for {wanted}")
     drawn = np.sort(order[systematic(probabilities[order], rng.random())])
     rows = _rows(frame, design, probabilities, drawn, graded, criteria)
     saved = None
@@ -153,7 +180,14 @@ def make_plan(
         saved = forecast_saving(probabilities, design.strata, frame.labels, design.forecast)
     turns = {response.turn_id for response in chain.from_iterable(frame.responses.values())}
     left = int(frame.labels.sum())
+    topics = len({row.topic_id for row in rows})
+    if topics < FEWEST_TOPICS:
+        warnings.append(
+            f"labels of {count(topics, 'topic')}: with fewer than {FEWEST_TOPICS}, nothing that is estimated from them "
+            "has an interval"
+        )
     return LabelingPlan(
+        warnings=tuple(warnings),
         rows=tuple(rows),
         turns=len({row.turn_id for row in rows}),
         frame_turns=len(turns),
@@ -163,6 +197,25 @@ def make_plan(
         uncertainty=design.uncertainty,
         saving=saved,
     )
+
+
+def _with_fewer(
+    pool: Pool,
+    graded: set[tuple[str, str]],
+    criteria: Sequence[str],
+    wanted: int,
+    unit_of: Mapping[str, str],
+    design: _Design,
+    probabilities: Floats,
+    seed: int,
+) -> tuple[int, Ints]:
+    """The most responses below `wanted` that every run can have, and an order that gives it them."""
+    for fewer in range(wanted - 1, 0, -1):
+        frame = _frame(pool, graded, criteria, fewer, unit_of)
+        order = _fair_order(frame, design.strata, probabilities, np.random.default_rng(seed))
+        if order is not None:
+            return fewer, order
+    return 0, _random_order(design.strata, np.random.default_rng(seed))
 
 
 def _graded(pool: Pool, gold: Iterable[GoldRow]) -> set[tuple[str, str]]:

@@ -23,7 +23,7 @@ from judge.io.table import Table, tsv
 from judge.jobs import manifest as manifests
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
-from judge.pool.bank import TURNS, excluded_tsv, pool_lines, stored_pool
+from judge.pool.bank import ANSWERS, TURNS, excluded_tsv, pool_lines, stored_pool
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
@@ -312,6 +312,7 @@ def file_contents(unit: Unit) -> dict[str, str]:
         "passages.jsonl": f"the passages that the {responses} used",
         "response_runs/*.run": f"each run as TREC run lines over {response} ids",
         "runs.jsonl": f"the runs, and the {turns} that each had to answer",
+        ANSWERS: "the whole responses that the citations stand in, in the form of pool.jsonl",
         TURNS: unit.words.turns_file,
         "run_choice.tsv": "which runs were chosen, and by what",
         "excluded.tsv": "what was not judged, and why",

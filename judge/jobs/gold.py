@@ -20,7 +20,7 @@ from judge.errors import InputError, UsageError
 from judge.gold import GradeMeanings
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
-from judge.gold.plan import LabelingPlan, make_plan, read_plan
+from judge.gold.plan import NO_TEXTS, LabelingPlan, can_be_labeled, make_plan, read_plan
 from judge.gold.rows import GoldRow, finder, gold_jsonl, read_gold
 from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sheets import GoldSheet, make_sheet
@@ -34,7 +34,7 @@ from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed,
 from judge.io.tabular import read_table
 from judge.io.text import count, shown
 from judge.jobs.crowd import LabelTables
-from judge.jobs.options import DEFAULT_CRITERIA
+from judge.jobs.options import criteria_of_pool
 from judge.pool.bank import passages_jsonl, pool_file, pool_jsonl, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
@@ -172,10 +172,11 @@ class GoldDrawPlan(Options):
     """Draw single responses or pairs by the grade in the judgments, a response's citations together, and not turns."""
     confusion: Annotated[Path | None, Option(metavar="FILE")] = None
     """confusion.tsv of the judge on other gold: draw the grades at which people differ more, and predict the saving."""
-    per_run: Annotated[Positive, Option(metavar="K")] = 10
-    """Responses that each run gets at least."""
+    per_run: Annotated[Positive | None, Option(metavar="K")] = None
+    """Responses that each run gets at least (default: 10, or with a warning as many as --n allows)."""
     criteria: Annotated[tuple[str, ...], Option(metavar="CRITERION")] = ()
-    """Criteria to label (default: those of the judgments, else groundedness and naturalness)."""
+    """Criteria to label (default: those of the judgments, else the one that such a pool is judged by, of responses
+    groundedness and naturalness)."""
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Existing grades: their responses are not drawn again, and count as certain part of the sample."""
 
@@ -248,8 +249,21 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     pool = read_pool_folder(plan.pool)
     unit = UNITS[pool.unit]
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
-    if not criteria and not unit.whole_response:
-        raise UsageError(f"{plan.pool}: a pool of {unit.nouns.responses}: name the criteria to label (--criteria)")
+    if not criteria:
+        criteria = criteria_of_pool(pool.unit)
+        if len(criteria) > 1 and not unit.whole_response:
+            raise UsageError(
+                f"{plan.pool}: a pool of {unit.nouns.responses}: name the criteria to label (--criteria "
+                f"{' '.join(criteria)})"
+            )
+    without_text = 0
+    if unit.part_of_response and pool_file(plan.pool).with_name("passages.jsonl").exists():
+        pool = read_pool_folder(plan.pool, "passages.jsonl")
+        kept = tuple(response for response in pool.responses if can_be_labeled(response, pool))
+        without_text = len(pool.responses) - len(kept)
+        if without_text and not kept:
+            raise InputError(f"{plan.pool}: {NO_TEXTS}")
+        pool = msgspec.structs.replace(pool, responses=kept)
     _check_units(set(criteria), (), pool)
     if plan.stratify and len(criteria) != 1:
         named = ", ".join(criteria) or "no judgment"
@@ -265,12 +279,13 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         one_each(pool, plan.seed, shown),
         plan.n,
         plan.seed,
-        criteria=criteria or DEFAULT_CRITERIA,
+        criteria=criteria,
         judgments=judgments,
         gold=gold,
         per_run=plan.per_run,
         errors=errors if plan.stratify else None,
     )
+    drawn = msgspec.structs.replace(drawn, without_text=without_text)
     out = plan.out
     content = jsonl_bytes(drawn.rows)
     refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
@@ -437,11 +452,11 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
         raise UsageError(f"--prompt gives {', '.join(several)} two scales")
     prompts = {name: prompt for name, (prompt,) in chosen.items()}
     # What the plan asks for and no --prompt explains is explained by the default prompt.
-    others = [name for name in planned or (() if prompts else DEFAULT_CRITERIA) if name not in prompts]
+    pool = read_pool_folder(plan.pool, "passages.jsonl")
+    others = [name for name in planned or (() if prompts else criteria_of_pool(pool.unit)) if name not in prompts]
     defaults = choose_prompts([name for name in others if name in default_prompts()], (), ())
     prompts |= {name: prompt for name, (prompt,) in defaults.items()}
     turns = topic_turns(plan.topics)
-    pool = read_pool_folder(plan.pool, "passages.jsonl")
     check_unit(tuple(prompts.values()), pool.unit)
     # The conversation of an interactive run is in the pool, so it is shown without topics too.
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):

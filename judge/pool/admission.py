@@ -70,6 +70,8 @@ class Admitted(msgspec.Struct, frozen=True):
     candidates: tuple[Candidate, ...] = ()
     turns: tuple[PooledTurn, ...] = ()
     """The turns of an interactive run, or of the run's dialogues."""
+    answers: tuple[Candidate, ...] = ()
+    """The whole responses, where the candidates are parts of them."""
 
 
 def admit(
@@ -115,6 +117,7 @@ def admit(
     if measured is not None and run.eval_response:
         measured(with_own_turns(run, own))
     kept, dropped = CANDIDATES[selection.unit](selection, run, own, conversations, read)
+    answers = candidates(run, selection, own)[0] if UNITS[selection.unit].part_of_response else ()
     return Admitted(
         problems=checked.problems,
         exclusions=(*excluded, *dropped),
@@ -123,6 +126,7 @@ def admit(
         submission=submission,
         candidates=kept,
         turns=tuple(own.values()),
+        answers=answers,
     )
 
 

@@ -42,13 +42,16 @@ def passages_jsonl(pool: Pool) -> bytes:
 
 def stored_pool(pool: Pool) -> dict[str, Pieces]:
     """The files of a pool that grow with its texts, by their names."""
-    return {
+    files = {
         "pool.jsonl": Pieces(lambda: jsonl_pieces(pool.responses)),
         "bank.json": Pieces(lambda: _bank(pool)),
         "passages.jsonl": Pieces(
             lambda: jsonl_pieces(_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
         ),
     }
+    if pool.answers:
+        files[ANSWERS] = Pieces(lambda: jsonl_pieces(pool.answers))
+    return files
 
 
 def pool_lines(pool: Pool, tag: str = "judge") -> str:
@@ -82,9 +85,15 @@ def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
 
 
 def read_pool(
-    responses: Lines, passages: Lines, name: str, excluded: Lines = b"", runs: Lines = b"", turns: Lines = b""
+    responses: Lines,
+    passages: Lines,
+    name: str,
+    excluded: Lines = b"",
+    runs: Lines = b"",
+    turns: Lines = b"",
+    answers: Lines = b"",
 ) -> Pool:
-    """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv`, `runs.jsonl` and `turns.jsonl` of `name`.
+    """The pool behind the files of `name`, such as `pool.jsonl` and `passages.jsonl`.
 
     Strings that occur again and again, such as the ids of turns, passages and runs, are held once. An InputError if
     lines are damaged; each of them is listed.
@@ -118,6 +127,12 @@ def read_pool(
     problems += _single_orders(by_id.values(), distinct, f"{name}/pool.jsonl")
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
     pooled_runs = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
+    whole: list[PooledResponse] = []
+    for answer, bad in _rows(answers, PooledResponse, f"{name}/{ANSWERS}", problems):
+        if not UNITS[answer.unit].whole_response:
+            bad("$.unit", f"{answer.response_id} is one {answer.unit}, expected a response")
+        _share(answer, strings)
+        whole.append(answer)
     by_turn: dict[str, PooledTurn] = {}
     for turn, bad in _rows(turns, PooledTurn, f"{name}/turns.jsonl", problems):
         if not is_genuine(turn):
@@ -128,7 +143,12 @@ def read_pool(
         problems.append(file_problem("pool_damaged", f"{name}/turns.jsonl", message, "$"))
     refuse(problems, f"{name}: the files of the pool are damaged")
     return Pool(
-        responses=tuple(by_id.values()), passages=by_key, exclusions=exclusions, runs=pooled_runs, turns=by_turn
+        responses=tuple(by_id.values()),
+        passages=by_key,
+        exclusions=exclusions,
+        runs=pooled_runs,
+        turns=by_turn,
+        answers=tuple(whole),
     )
 
 
@@ -204,6 +224,8 @@ def _numbered(content: Lines, file: str) -> Iterable[tuple[int, bytes]]:
 Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
 BESIDE: tuple[Beside, ...] = get_args(Beside)
 """The files of a pool beside its responses."""
+ANSWERS = "answers.jsonl"
+"""The file of a pool of citations with the whole responses; it is read with the passages, which both use."""
 TURNS = "turns.jsonl"
 """The file of a pool with interactive runs, which is always read, since their turn ids mean nothing without it."""
 
@@ -216,6 +238,7 @@ def pool_file(path: Path) -> Path:
 def read_pool_folder(path: Path, *beside: Beside) -> Pool:
     """The pool of a folder or of a `pool.jsonl`, packed or not; what stands in a file that is not named is empty."""
     file = pool_file(path)
+    has_answers = file.with_name(ANSWERS).exists()
     with ExitStack() as opened:
 
         def lines(name: str) -> LineStream:
@@ -230,4 +253,5 @@ def read_pool_folder(path: Path, *beside: Beside) -> Pool:
             lines("excluded.tsv") if "excluded.tsv" in beside else b"",
             lines("runs.jsonl") if "runs.jsonl" in beside else b"",
             lines(TURNS) if file.with_name(TURNS).exists() else b"",
+            lines(ANSWERS) if has_answers and "passages.jsonl" in beside else b"",
         )

@@ -31,6 +31,7 @@ from judge.runs.records import Exclusion, Provenance, Run, Topic
 from judge.runs.sources import Sources, find_sources
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import turns_by_id
+from judge.units import UNITS
 
 
 class Submitted(Record, frozen=True):
@@ -57,6 +58,8 @@ class Submitted(Record, frozen=True):
     """The tables that the runs stand in."""
     counters: dict[str, TokenCounter] = msgspec.field(default_factory=dict)
     """The counters of runs, by id, whose format has other limits than `limits`."""
+    answers: tuple[Candidate, ...] = ()
+    """The whole responses, where the candidates are parts of them."""
     other_limits: dict[str, Limits] = msgspec.field(default_factory=dict)
     """The limits of formats that have others than `limits`."""
 
@@ -149,6 +152,7 @@ def _submitted(
     return Submitted(
         runs=Table(run for run in submissions if run.file not in clashing),
         candidates=tuple(candidate for run in admitted for candidate in run.candidates),
+        answers=tuple(answer for run in admitted for answer in run.answers),
         exclusions=Table(exclusion for run in admitted for exclusion in run.exclusions),
         problems=Table((*sources.problems, *(problem for run in admitted for problem in run.problems), *together)),
         count_tokens=count_tokens,
@@ -196,6 +200,7 @@ def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[st
         submitted,
         runs=Table(msgspec.structs.replace(run, selected=run.run_id in chosen) for run in submitted.runs),
         candidates=tuple(candidate for candidate in submitted.candidates if candidate.run_id in chosen),
+        answers=tuple(answer for answer in submitted.answers if answer.run_id in chosen),
         exclusions=Table(sorted((*kept, *rows), key=exclusion_order)),
         names={file: run_id for file, run_id in submitted.names.items() if run_id in chosen},
         left_out=frozenset(file for file, run_id in submitted.names.items() if run_id not in chosen),
@@ -234,6 +239,7 @@ def make_pool(
         raise UsageError("the passages of a table are its evidence: --passages and --passage-hashes have no effect")
     collection: Mapping[str, Passage] | None = None
     pooled = submitted.candidates
+    answers = submitted.answers
     if passages is not None:
         wanted = {passage.passage_id for candidate in pooled for passage in candidate.used}
         files = paths(passages)
@@ -244,10 +250,14 @@ def make_pool(
             collection = listed(collection, hashes.find)
     elif hashes is not None:
         pooled = _verified(pooled, hashes)
+        answers = _verified(answers, hashes)
     steps(Step("pooling"))
-    return build_pool(
+    evidence = evidence_of(
+        collection, verified=hashes is not None, source="run" if submitted.tables is None else "table"
+    )
+    pool = build_pool(
         pooled,
-        evidence_of(collection, verified=hashes is not None, source="run" if submitted.tables is None else "table"),
+        evidence,
         LengthRule(submitted.count_tokens, over_limit, submitted.counters),
         screen=screen,
         previous=previous,
@@ -255,6 +265,16 @@ def make_pool(
         turns=submitted.turns,
         unit=submitted.unit,
     )
+    if not UNITS[submitted.unit].part_of_response:
+        return pool
+    # What has no label of its own is shown whatever its length.
+    whole = build_pool(
+        answers,
+        evidence,
+        LengthRule(submitted.count_tokens, "flag", submitted.counters),
+        previous=None if previous is None else Pool(previous.answers, previous.passages, ()),
+    )
+    return msgspec.structs.replace(pool, answers=whole.responses)
 
 
 def check_years(submitted: Submitted, previous: Pool | None = None) -> None:

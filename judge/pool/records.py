@@ -122,6 +122,8 @@ class Pool(Record, frozen=True):
     turns: dict[str, PooledTurn] = msgspec.field(default_factory=dict)
     """The turns of interactive runs, of dialogues and of tables by id: those of the responses, and those that led to
     them."""
+    answers: tuple[PooledResponse, ...] = ()
+    """The whole responses that the parts stand in; empty where whole responses are pooled."""
 
     @property
     def unit(self) -> JudgedUnit:

@@ -148,13 +148,25 @@ def test_too_few_are_refused_with_a_number_that_would_do(skip: int) -> None:
     with pytest.raises(
         UsageError, match=r"--n 9 is about 3 of 20 turns, too few for 10 responses of every run"
     ) as caught:
-        plans.make_plan(pool, 9, 4, criteria=CRITERIA)
+        plans.make_plan(pool, 9, 4, criteria=CRITERIA, per_run=10)
     with pytest.raises(UsageError, match=rf"^--n 9 is about 9 of {len(pool.responses)} responses, too few for 10"):
-        plans.make_plan(pool, 9, 4, criteria=CRITERIA, errors={})
+        plans.make_plan(pool, 9, 4, criteria=CRITERIA, per_run=10, errors={})
     would_do = int(str(caught.value).partition(": --n ")[2].partition(" ")[0])
     assert 30 <= would_do <= 60
-    plan = plans.make_plan(pool, would_do, 4, criteria=CRITERIA)
+    plan = plans.make_plan(pool, would_do, 4, criteria=CRITERIA, per_run=10)
     assert min(Counter(run for row in plan.rows for run in row.runs).values()) >= 10
+    assert plan.warnings == ()
+
+
+@pytest.mark.parametrize(("n", "least", "topics"), [(9, 3, 3), (6, 2, 2), (1, 1, 1)])
+def test_without_a_number_for_each_run_less_is_drawn_and_told(n: int, least: int, topics: int) -> None:
+    """Three runs of 4 topics with 5 turns each: each turn that is drawn gives each run a response."""
+    plan = plans.make_plan(grid(4, 5, 3), n, 4, criteria=CRITERIA)
+    few, *others = plan.warnings
+    assert f"too few for 10 responses of every run, so each has at least {least}; --n 30 suffices for 10" in few
+    assert len({row.topic_id for row in plan.rows}) == topics
+    told = "with fewer than 3, nothing that is estimated from them has an interval"
+    assert [other.partition(": ")[2] for other in others] == ([told] if topics < 3 else [])
 
 
 def test_asked_for_more_than_there_is_everything_is_certain() -> None:

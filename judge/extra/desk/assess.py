@@ -26,7 +26,7 @@ from judge.extra.desk.app import listen, serve_desk
 from judge.extra.desk.store import DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
 from judge.gold.dealing import DOUBLE, deal, shared_items
-from judge.gold.plan import PlanRow, plan_row, read_plan
+from judge.gold.plan import NO_TEXTS, PlanRow, can_be_labeled, plan_row, read_plan
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
@@ -34,7 +34,7 @@ from judge.io.ids import natural_key
 from judge.io.plan import Amount, Option, Options
 from judge.io.table import Cell, tsv
 from judge.io.text import count, shown, storable
-from judge.jobs.options import DEFAULT_CRITERIA
+from judge.jobs.options import criteria_of_pool
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
@@ -42,6 +42,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Level, file_problem
 from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
+from judge.units import UNITS
 
 _LONGEST_NAME = 80
 
@@ -58,7 +59,7 @@ class AssessPlan(Options, section="address"):
     plan: Annotated[Path | None, Option(metavar="FILE")] = None
     """Plan of `judge gold plan` (default: the whole pool)."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
-    """Prompt whose scale is used (default: those of the plan's criteria, else groundedness and naturalness)."""
+    """Prompt whose scale is used (default: those of the plan's criteria, else those that such a pool is judged by)."""
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file, for the conversation."""
     assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True, section="who labels")]
@@ -106,14 +107,24 @@ class Work:
 
     def __init__(self, plan: AssessPlan) -> None:
         drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
-        self.criteria = criteria = _criteria(plan, drawn)
-        needed = any({"passages", "sentences"} & set(criterion.inputs) for criterion in criteria.values())
         there = pool_file(plan.pool).with_name("passages.jsonl").exists()
-        pool = read_pool_folder(plan.pool, *(("passages.jsonl",) if needed or there else ()))
+        pool = read_pool_folder(plan.pool, *(("passages.jsonl",) if there else ()))
+        self.criteria = criteria = _criteria(plan, drawn, pool)
+        if not there and any({"passages", "sentences"} & set(criterion.inputs) for criterion in criteria.values()):
+            pool = read_pool_folder(plan.pool, "passages.jsonl")
         self.passages = {key: passage.text for key, passage in pool.passages.items()}
         check_unit(tuple(criteria.values()), pool.unit)
         rows = _responses(one_each(pool, plan.seed) if drawn is None else pool, drawn, str(plan.plan))
+        self.not_dealt = len(rows)
+        rows = {response: row for response, row in rows.items() if can_be_labeled(response, pool)}
+        self.not_dealt -= len(rows)
+        """Citations whose passage has no text, which nobody can grade."""
+        if not rows:
+            raise InputError(f"{plan.pool}: {NO_TEXTS}")
         self.responses = tuple(rows)
+        self._answers = {
+            (entry.run_id, answer.turn_id): answer.text for answer in pool.answers for entry in answer.runs
+        }
         self.shared = shared_items([response.response_id for response in rows], plan.shared, plan.seed)
         """The places of the items that every assessor labels."""
         self.items = tuple(_item(response, row, criteria) for response, row in rows.items())
@@ -132,12 +143,20 @@ class Work:
         self.settings = {
             "assessors": ", ".join(plan.assessors),
             "prompts": ", ".join(f"{prompt.prompt_id} ({prompt.digest[:12]})" for prompt in criteria.values()),
-            "items": f"{count(len(self.items), 'response')} ({digest[:12]})",
+            "items": f"{count(len(self.items), UNITS[pool.unit].nouns.response)} ({digest[:12]})",
             "double": f"{plan.shared:g}",
             "seed": str(plan.seed),
             "made": made,
         }
         """What the labels belong to, in words."""
+
+    def around(self, item: PlanRow, sentence: str) -> tuple[str, str] | None:
+        """What a run's answer says before and after one of its sentences; None where the answer is not known."""
+        answer = self._answers.get((item.runs[0], item.turn_id)) if item.runs else None
+        if answer is None or sentence not in answer:
+            return None
+        before, _, after = answer.partition(sentence)
+        return before, after
 
 
 def _drawn(path: Path) -> tuple[PlanRow, ...]:
@@ -165,9 +184,11 @@ def _drawn(path: Path) -> tuple[PlanRow, ...]:
     return tuple(rows)
 
 
-def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None) -> dict[str, Criterion]:
+def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None, pool: Pool) -> dict[str, Criterion]:
     planned = sorted(set(chain.from_iterable(row.criteria for row in drawn or ())))
-    default = [name for name in planned if name in criterion_names()] if drawn is not None else DEFAULT_CRITERIA
+    default = [name for name in planned if name in criterion_names()]
+    if drawn is None:
+        default = [*criteria_of_pool(pool.unit)]
     chosen = choose_prompts((), plan.prompts, default)
     for name, (first, *others) in chosen.items():
         if others:
@@ -278,6 +299,7 @@ class AssessDesk:
     def __init__(self, work: Work, store: LabelStore) -> None:
         self._work = work
         self._store = store
+        self.not_dealt = work.not_dealt
 
     def app(self, hosts: Sequence[str] = (), port: int = 0) -> desk.Guard:
         """The application; see `desk_app`."""
@@ -402,6 +424,8 @@ def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, obj
         "sentence_levels": [(level.label, level.description) for level in criterion.sentence_levels],
         "response": response.text or NO_ANSWER,
         "second": response.second,
+        # Of a citation, what the answer says before and after it.
+        "around": work.around(item, response.text) if UNITS[response.unit].part_of_response else None,
         # None for a passage without a text.
         "passages": [work.passages.get(key) for key in response.passages],
         # Whether a judge sees them under this prompt, and the conversation.
@@ -483,16 +507,20 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
 
 
 def serve_assess(
-    plan: AssessPlan, ready: Callable[[desk.Listener, Sequence[desk.Seat]], None] = lambda listener, seats: None
+    plan: AssessPlan,
+    ready: Callable[[desk.Listener, Sequence[desk.Seat]], None] = lambda listener, seats: None,
+    note: Callable[[str], None] = lambda words: None,
 ) -> tuple[tuple[str, int, int], ...]:
     """Let assessors label until Ctrl-C; a label is on the disk before its page says so.
 
     Each assessor comes back with the number of their labels and of their tasks.
 
-    `ready` is called with the address and the seats when the desk can be visited. An OperationalError if another
-    process has the store open, or answers at the address.
+    `ready` is called with the address and the seats when the desk can be visited, and `note` with what is not dealt. An
+    OperationalError if another process has the store open, or answers at the address.
     """
     with open_assess_desk(plan) as (assess, store):
+        if assess.not_dealt:
+            note(f"{count(assess.not_dealt, 'citation')} not dealt: no text of the passage")
         listener = listen(plan.host, plan.port)
         serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
         return tuple((seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats)

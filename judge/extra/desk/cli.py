@@ -16,7 +16,7 @@ def assess(plan: AssessPlan) -> int:
     --made postedit asks for it. Every label is on the disk before the page says so; the same command resumes.
     `judge gold import desk` makes gold of the labels.
     """
-    for assessor, labels, tasks in serve_assess(plan, say_links):
+    for assessor, labels, tasks in serve_assess(plan, say_links, say):
         say(f"{assessor}: {labels} of {tasks} labeled")
     say(f"gold of them: judge gold import desk {plan.store} --out gold.jsonl")
     return 0

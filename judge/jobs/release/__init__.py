@@ -172,7 +172,8 @@ def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonym
     pool = judged.pool
     listed = judged.manifest.get("runs", ())
     runs = {run.run_id for run in pool.runs} | {exclusion.run_id for exclusion in pool.exclusions}
-    runs |= {entry.run_id for response in pool.responses for entry in response.runs}
+    for response in (*pool.responses, *pool.answers):
+        runs |= {entry.run_id for entry in response.runs}
     runs |= {str(run["run_id"]) for run in listed}
     teams = {run.team for run in pool.runs if run.team} | {str(run["team"]) for run in listed if run.get("team")}
     if keep:

@@ -26,7 +26,7 @@ from judge.jobs.manifest import MANIFEST, RECORD, OutputFolder
 from judge.jobs.recheck import RECHECK
 from judge.jobs.release.names import Pseudonyms
 from judge.judges.backends import backend_facts
-from judge.pool.bank import TURNS, stored_pool
+from judge.pool.bank import ANSWERS, TURNS, stored_pool
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.results.qrels import qrel_name
 from judge.units import UNITS
@@ -82,6 +82,7 @@ def renamed_pool(pool: Pool, names: Pseudonyms) -> Pool:
     return msgspec.structs.replace(
         pool,
         responses=tuple(_renamed_response(response, names) for response in pool.responses),
+        answers=tuple(_renamed_response(answer, names) for answer in pool.answers),
         exclusions=tuple(
             msgspec.structs.replace(exclusion, run_id=names.runs[exclusion.run_id]) for exclusion in pool.exclusions
         ),
@@ -304,7 +305,17 @@ def _contents(unit: Unit) -> dict[str, str]:
         "prompts/*": "the prompts as the judge got them, before the texts were filled in",
         MANIFEST: "how the grades were made: versions, options, digests of topics, prompts and pool",
     }
-    order = (*_ORDER, TURNS, "excluded.tsv", "missing_passages.tsv", "screen.tsv", "prompts/*", MANIFEST, RECORD)
+    order = (
+        *_ORDER,
+        ANSWERS,
+        TURNS,
+        "excluded.tsv",
+        "missing_passages.tsv",
+        "screen.tsv",
+        "prompts/*",
+        MANIFEST,
+        RECORD,
+    )
     return {name: contents[name] for name in order}
 
 

@@ -1,5 +1,6 @@
 """The assess desk answers: the page of a task, saving, undoing, the list, and nothing of anybody else."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -354,3 +355,27 @@ def test_every_prompt_has_guidance_without_marks_of_its_own(criterion) -> None: 
 ])  # fmt: skip
 def test_a_label_in_words(prompt: str, grade: int | None, words: str) -> None:
     assert label_words(find_criterion(prompt), grade) == words
+
+
+def test_a_citation_stands_marked_in_its_answer_and_one_without_a_text_is_not_dealt(tmp_path: Path) -> None:
+    """Of four citations one has no text; a sentence without a citation is part of the answer all the same."""
+    sentences = {"One.": [0, 1], "Two <b>.": [], "Three.": [2], "Four.": [0]}
+    answer = [{"text": text, "citations": cited} for text, cited in sentences.items()]
+    line = {"run_id": "r", "topic_id": "7", "references": ["s0", "s1", "s2"], "answer": answer}
+    (tmp_path / "r.jsonl").write_text(json.dumps(line), "utf-8")
+    texts = (json.dumps({"id": name, "text": f"About {name}."}) + "\n" for name in ("s0", "s1"))
+    (tmp_path / "passages.jsonl").write_text("".join(texts), "utf-8")
+    pooling = Pooling(runs=tmp_path / "r.jsonl", passages=tmp_path / "passages.jsonl", unit="citation")
+    write_harness_pool(tmp_path / "out", pool_runs(pooling))
+    drawing = GoldDrawPlan(pool=tmp_path / "out", n=9, seed=1, out=tmp_path / "plan.jsonl")
+    drawn = draw_gold_plan(drawing)
+    assert (len(drawn.rows), drawn.without_text, {row.criteria for row in drawn.rows}) == (3, 1, {("support",)})
+    for plan in (None, tmp_path / "plan.jsonl"):
+        store = tmp_path / f"{plan and plan.stem}.sqlite"
+        with desk(tmp_path, prompts=(), plan=plan, store=store) as made:
+            path = made.enter()
+            assert len(made.store.tasks(made.store.seats[0].path)) == 3
+            pages = [made.visitor.get(f"{path}{place}").text for place in (1, 2, 3)]
+        assert not any("About s2" in page or "is not known" in page for page in pages)
+        (marked,) = [page for page in pages if "<mark>Four.</mark>" in page]
+        assert "One. Two &lt;b&gt;. Three. <mark>Four.</mark>" in marked and "The marked sentence" in marked
