@@ -135,6 +135,7 @@ def pooled_counts(pooled: Pooled) -> dict[str, Any]:
 
 def print_pooled(pooled: Pooled) -> None:
     """Say what was pooled, what was left out and why, and what the screen flagged."""
+    say_all(pooled.notes)
     counts = pooled_counts(pooled)
     runs = counts["runs"]
     lacking = counts["without_texts"]

@@ -181,6 +181,8 @@ class Pooled(Record, frozen=True):
     """Everything that determines the pool, for the manifest."""
     asks: bool = False
     """Whether topics or tables say what was asked, so that turn ids are checked."""
+    notes: tuple[str, ...] = ()
+    """In words, what was taken for what."""
 
 
 def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = None) -> Pooled:
@@ -191,7 +193,8 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
     sources = sources or pooling.sources()
     topics = topics_of(pooling.topics, of_file, sources)
     turns = turns_by_id(topics) if topics is not None else None
-    selection = _selection(pooling, turns)
+    notes: list[str] = []
+    selection = _selection(pooling, turns, notes)
     hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
     earlier = OutputFolder(pooling.extend) if pooling.extend is not None else None
     previous = earlier.pool if earlier is not None else None
@@ -240,6 +243,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
         choice=choice.table if choice else None,
         configured=configured,
         asks=topics is not None,
+        notes=tuple(notes),
     )
 
 
@@ -394,11 +398,13 @@ def _thresholds(pooling: Pooling) -> Thresholds:
     return msgspec.structs.replace(DEFAULTS, **pooling.thresholds)
 
 
-def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
+def _selection(pooling: Pooling, turns: dict[str, Turn] | None, notes: list[str]) -> Selection:
     relevance = None
     if pooling.passage_qrels is not None:
         minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
-        relevance = read_relevance(pooling.passage_qrels, minimum=minimum, max_rank=pooling.max_rank, known=turns)
+        relevance = read_relevance(
+            pooling.passage_qrels, minimum=minimum, max_rank=pooling.max_rank, known=turns, notes=notes
+        )
     only = read_turns(pooling.only_turns, turns) if pooling.only_turns is not None else None
     return Selection(depth=pooling.depth, turns=only, relevance=relevance, unit=pooling.unit or "response")
 

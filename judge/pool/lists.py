@@ -44,7 +44,12 @@ def read_run_ids(path: Path, known: Collection[str]) -> frozenset[str]:
 
 
 def read_relevance(
-    path: Path, *, minimum: int = 1, max_rank: int | None = None, known: Collection[str] | None = None
+    path: Path,
+    *,
+    minimum: int = 1,
+    max_rank: int | None = None,
+    known: Collection[str] | None = None,
+    notes: list[str] | None = None,
 ) -> PassageRelevance:
     """Passage qrels as a condition on responses; turn ids in either spelling.
 
@@ -52,7 +57,7 @@ def read_relevance(
     turns are no error. An InputError if the file is not usable as qrels, grades a passage twice, or judges none of the
     turns. A UsageError if no grade of the file reaches the minimum.
     """
-    grades = read_grades(path)
+    grades = read_grades(path, known, notes)
     if not grades or (known is not None and not _judges_any(grades, known)):
         raise InputError(f"{path}: judges no passage of any of the turns: qrels of another collection?")
     highest = max(grade for rows in grades.values() for grade in rows.values())
@@ -67,21 +72,39 @@ def _judges_any(turn_ids: Iterable[str], known: Collection[str]) -> bool:
     return any(turn_id in known or (is_own_turn(turn_id) and topic_of(turn_id) in topics) for turn_id in turn_ids)
 
 
-def read_grades(path: Path) -> dict[str, dict[str, int]]:
+def read_grades(
+    path: Path, known: Collection[str] | None = None, notes: list[str] | None = None
+) -> dict[str, dict[str, int]]:
     """The grades of qrels by turn id and item id; turn ids in either spelling.
 
-    An InputError if the file is not usable as qrels, or grades an item twice; every problem is listed.
+    Where each topic of the `known` turns has one and the file names topics, their grades are of these turns, which the
+    `notes` then say. An InputError if the file is not usable as qrels, or grades an item twice; every problem is
+    listed.
     """
+    rows = parse_qrels(text_of(path), str(path))
+    turn_of = _only_turns({row.turn_id for row in rows}, known or ())
+    if turn_of and notes is not None:
+        topic_id = min(turn_of, key=natural_key)
+        notes.append(f"{path.name} names topics, each of one turn: {topic_id} is {turn_of[topic_id]}")
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     twice: list[Problem] = []
-    for row in parse_qrels(text_of(path), str(path)):
-        turn_id = own_turn_id(row.turn_id)
+    for row in rows:
+        turn_id = turn_of.get(row.turn_id) or own_turn_id(row.turn_id)
         if row.item_id in grades[turn_id]:
             message = f"{printable(turn_id)} {printable(row.item_id)} is graded under two spellings of the turn"
             twice.append(file_problem("duplicate_row", path, message, "$", turn_id=printable_id(turn_id)))
         grades[turn_id][row.item_id] = row.grade
     refuse(twice, f"{path}: not usable as qrels: {len(twice)} passages graded twice")
     return dict(grades)
+
+
+def _only_turns(named: Collection[str], known: Collection[str]) -> dict[str, str]:
+    """What is named to its turn, where topics are named that have one turn each; empty for names of turns."""
+    only = {topic_of(turn_id): turn_id for turn_id in known}
+    names_turns = any(own_turn_id(name) in known for name in named)
+    if names_turns or len(only) < len(set(known)) or only.keys().isdisjoint(named):
+        return {}
+    return {name: only.get(name, f"{name}_1") for name in named}
 
 
 def told_apart(path: Path) -> frozenset[tuple[str, str]]:

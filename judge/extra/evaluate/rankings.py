@@ -113,8 +113,18 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
     An InputError if a run has no turn of the grades.
     """
     problems: list[Problem] = []
+    notes: list[str] = []
     topics = read_topics(plan.topics) if plan.topics is not None else None
-    return _measure_runs(plan, passage_ranking, _read_assessments([plan.qrels], problems), topics, problems, steps)
+    known: Collection[str] = turns_by_id(topics) if topics is not None else _turns_of_first(plan)
+    assessments = _read_assessments([plan.qrels], problems, known, notes)
+    outcome = _measure_runs(plan, passage_ranking, assessments, topics, problems, steps)
+    return msgspec.structs.replace(outcome, warnings=(*notes, *outcome.warnings))
+
+
+def _turns_of_first(plan: PassagesPlan) -> Collection[str]:
+    """The turns of the first run that can be read."""
+    first = next(iter(ranked_runs(plan.runs, passage_ranking, [], quiet)), None)
+    return first.ranking.keys() if first is not None else ()
 
 
 def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
@@ -136,13 +146,21 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
     return _measure_runs(plan, rank, assessments, topics, problems, steps)
 
 
-def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> _Assessments:
-    """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
+def _read_assessments(
+    files: Sequence[Path],
+    problems: list[Problem],
+    known: Collection[str] | None = None,
+    notes: list[str] | None = None,
+) -> _Assessments:
+    """The grades of qrels files, each named by its file; what cannot be read is added to the problems.
+
+    `known` and `notes` are as for `read_grades`.
+    """
     names = [path.name for path in files]
     assessments: _Assessments = []
     for path in files:
         try:
-            grades = read_grades(path)
+            grades = read_grades(path, known, notes)
             highest = max((grade for items in grades.values() for grade in items.values()), default=None)
             if highest is None or highest > _HIGHEST_GRADE:
                 said = "grades nothing" if highest is None else f"grade {highest}: expected at most {_HIGHEST_GRADE}"

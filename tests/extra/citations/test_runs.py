@@ -479,3 +479,32 @@ def test_a_pool_of_another_unit_than_its_criteria_is_refused(tmp_path: Path, cap
     asked = ["pool", "--runs", str(tmp_path / "r.jsonl"), "--out", str(tmp_path / "out")]
     assert main([*asked, "--criteria", "support", "--unit", "response"]) == 2
     assert "support/graded: about citations, but responses are judged here" in capsys.readouterr().err
+
+
+def test_qrels_that_name_topics_grade_their_only_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """TREC RAG names topics such as 2024-19025, which as the id of a turn would be turn 19025 of topic 2024."""
+    topics = ("2024-19025", "2024-7")
+    lines = (
+        {"run_id": "r", "topic_id": topic, "references": ["s0", "s1"],
+         "answer": [{"text": "One.", "citations": [0]}, {"text": "Two.", "citations": [1]}]}
+        for topic in topics
+    )  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    (tmp_path / "topics.tsv").write_text("".join(f"{topic}\tWhy?\n" for topic in topics), "utf-8")
+    # The last topic was answered by no run, and counts.
+    named = (*topics, "2024-8")
+    (tmp_path / "q.qrel").write_text("".join(f"{topic} 0 s0 1\n" for topic in named), "utf-8")
+    (tmp_path / "turns").mkdir()
+    (tmp_path / "turns" / "q.qrel").write_text("".join(f"{topic}_1 0 s0 1\n" for topic in named), "utf-8")
+    printed = []
+    for qrels in (tmp_path / "q.qrel", tmp_path / "turns" / "q.qrel"):
+        assert main(["evaluate", "passages", "--runs", str(tmp_path / "r.jsonl"), "--qrels", str(qrels)]) == 0
+        printed.append(capsys.readouterr())
+    assert printed[0].out == printed[1].out and "3 turns" in printed[0].out
+    note = "q.qrel names topics, each of one turn: 2024-7 is 2024-7_1"
+    assert printed[0].err.count(note) == 1 and note not in printed[1].err
+    pooling = ["--runs", str(tmp_path / "r.jsonl"), "--unit", "response", "--topics", str(tmp_path / "topics.tsv")]
+    asked = ["pool", *pooling, "--passage-qrels", str(tmp_path / "q.qrel"), "--out", str(tmp_path / "out")]
+    assert main(asked) == 0
+    said = capsys.readouterr().err
+    assert said.count(note) == 1 and "pooled 2 distinct responses of 1 run; 0 excluded" in said
