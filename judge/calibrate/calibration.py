@@ -99,7 +99,7 @@ def verdict(
         after = ""
         if rule.statistic == row.primary and reused:
             estimate = reused.after_choice or replace(estimate, low=None, high=None, reason=_TOO_FEW)
-            after = f" after choosing among {len(reused.tried)} on the same grades"
+            after = f", after choosing among {len(reused.tried)} on the same grades"
             deciding = estimate
         word = word_of_rule(rule, estimate)
         after_worst = reused.after_choice_worst if reused and rule.statistic == row.primary else None
@@ -108,16 +108,16 @@ def verdict(
             word = "INCONCLUSIVE"
             after = ", but the judge was chosen on the same grades"
         words.append(word)
-        reasons.append(f"{rule}: {_shown(estimate)}{after}")
+        reasons.append(f"{_against(rule, estimate)}{after}")
         if after_worst is not None:
             words.append(_not_worse(word_of_rule(rule, after_worst)))
             # Where only other candidates miss grades, the two intervals are the same.
             if not _same_interval(after_worst, estimate):
-                reasons.append(f"{rule}: {_shown(after_worst)}{after}, missing grades at the far end of the scale")
+                reasons.append(f"{_against(rule, after_worst)}{after}, with missing grades at the far end of the scale")
         elif rule in worst:
             words.append(_not_worse(word_of_rule(rule, worst[rule])))
             reasons.append(
-                f"{rule}: {_shown(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
+                f"{_against(rule, worst[rule])}, with the {row.gold - row.n} missing grades at the far end of the scale"
             )
     if set(words) == {"TRUSTED"} and _too_few(row.n, row.topics):
         words.append("INCONCLUSIVE")
@@ -190,6 +190,18 @@ def _same_interval(a: Estimate, b: Estimate) -> bool:
     if a.low is None or a.high is None:
         return (a.value, a.low, a.high, a.reason) == (b.value, b.low, b.high, b.reason)
     return (a.low, a.high) == (b.low, b.high)
+
+
+def _against(rule: Requirement, estimate: Estimate) -> str:
+    """Where the interval of a statistic lies, seen from the bound of its rule."""
+    text = f"{rule.statistic} {_shown(estimate)}"
+    if estimate.low is None or estimate.high is None:
+        return text
+    word = word_of_rule(rule, estimate)
+    if word == "INCONCLUSIVE":
+        return f"{text} has {rule.bound:g} inside"
+    side = "above" if (word == "TRUSTED") == (rule.end == "lo") else "below"
+    return f"{text} lies {side} {rule.bound:g}"
 
 
 def _shown(estimate: Estimate) -> str:

@@ -94,7 +94,7 @@ class AgreementRow(Comparison, frozen=True, kw_only=True):
     criterion: str
     split: Split
     reference: str
-    """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
+    """Whose grades: an assessor, `consensus of up to 3 assessors`, or `assessors, one an item`."""
     baseline: bool
     without_grade: dict[str, int]
     """How many gold items have no grade by the judge, by reason: `unable`, that of a failure, `not_judged`."""

@@ -485,7 +485,7 @@ def _reference(assessors: Sequence[str], most: int) -> str:
     """Whose grades the reference holds, in words; `most` assessors graded one item."""
     if len(assessors) == 1:
         return assessors[0]
-    return f"consensus of at most {most}" if most > 1 else "assessors, one an item"
+    return f"consensus of up to {most} assessors" if most > 1 else "assessors, one an item"
 
 
 def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool, baseline: bool) -> JudgeColumn:

@@ -156,7 +156,7 @@ def _money(amount: float | None) -> str:
 def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
     seconds = sum(account.seconds for account in accounts if account.asked.calls)
     if seconds:
-        yield f"asking took {lasting(seconds)}; in the table each call has its own time, also those that ran at once"
+        yield f"asking took {lasting(seconds)}; the times in the table add up calls that ran at once"
     for account in accounts:
         took = account.results if account.results.thought_tokens else account.asked
         if took.thought_tokens and account.price is not None and account.price.completion:
@@ -167,7 +167,7 @@ def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
     if uncounted := total.calls - total.counted:
         yield f"the tokens of {count(uncounted, 'call')} were not counted by the provider and are in no sum"
     if unpriced := total.calls - total.priced:
-        yield f"the cost of {count(unpriced, 'call')} is not known and in no sum; for the price, {GIVES_PRICE}"
+        yield f"the cost is without {count(unpriced, 'call')} that have no price; {GIVES_PRICE}"
 
 
 def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:

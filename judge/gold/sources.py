@@ -52,7 +52,7 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
     """
     if options.plan is not None or "inclusion_probability" in options.constants:
         raise UsageError(
-            "a desk knows the plan that its responses were drawn by: --plan and --inclusion do not go here"
+            "--plan and --inclusion: without effect here: the desk's file knows how its responses were drawn"
         )
     content = SourceContent()
     for path in paths:

@@ -271,11 +271,11 @@ def _of_places(advantage: Estimate, compared: Sequence[Duel]) -> str:
     if not known:
         return "No pair has a verdict in both orders."
     share = f"{100 * sum(ahead) / len(ahead):.0f} %" if ahead else "none"
-    home = f"unknown ({advantage.reason})" if advantage.value is None else interval(advantage, 2)
+    home = f"unknown: {advantage.reason}" if advantage.value is None else f"{interval(advantage, 2)} in log-odds"
     return (
-        f"Of verdicts that prefer one response, {share} prefer the first; the advantage of its place (logarithm of the "
-        f"odds between equal runs) is {home}. {flipped} of {count(len(known), 'pair')} flipped with the "
-        "order: they are missing."
+        f"Of the verdicts that prefer a response, {share} prefer the one that is shown first. What that place alone is "
+        f"worth between equal runs: {home}. {flipped} of {count(len(known), 'pair')} flipped with the order and are "
+        "missing."
     )
 
 

@@ -139,6 +139,8 @@ def _told_apart(rows: Sequence[RunDifference], criterion: Criterion) -> str:
 
     A run is better without more ado where it is so on what is graded for both, and if what is missing were the worst.
     """
+    if len(rows) == 1:
+        return _of_two(rows[0], criterion)
     pairs = count(len(rows), "pair")
     unit = f"{rows[0].cluster}s"
     graded = [row for row in rows if is_different(row)]
@@ -168,9 +170,43 @@ def _told_apart(rows: Sequence[RunDifference], criterion: Criterion) -> str:
     if untested:
         there = " there" if where else f" {on_graded}" if missing else ""
         counts += f"; {untested} not tested{there}, with fewer than {FEWEST_TOPICS_COMPARED} {unit} in common"
+    return f"{verdict}: {counts} {level}.{_of_few(found)}"
+
+
+def _of_two(row: RunDifference, criterion: Criterion) -> str:
+    """The verdict on two runs, of which there is one pair."""
+    sign = -1 if criterion.scale.polarity == "lower" else 1
+    a_is_better = sign * (row.difference.value or 0) > 0
+    better, worse = (row.run_a, row.run_b) if a_is_better else (row.run_b, row.run_a)
+    some = f"{printable(better)} is measurably better than {printable(worse)}"
+    none = "Neither run is measurably better than the other"
+    on_graded = f"on the {UNITS[criterion.unit].nouns.turns} graded for both"
+    if_worst = "if each missing grade were the worst"
+    level = f"(p at most {ALPHA:.2f}; differences.tsv)"
+    beyond = f"(p above {ALPHA:.2f}; differences.tsv)"
+    if row.p_adjusted is None:
+        besides = f"; they can be told apart {if_worst} {level}" if is_different(row.at_worst) else ""
+        where = f" {on_graded}" if besides else ""
+        return f"{none}{where}: that needs {FEWEST_TOPICS_COMPARED} {row.cluster}s in common{besides}."
+    few = _of_few([row]) if is_different(row) else ""
+    if row.if_worst is None:
+        return f"{some} {level}.{few}" if is_different(row) else f"{none} {beyond}."
+    if is_apart(row):
+        return f"{some}, both {on_graded} and {if_worst} {level}.{few}"
+    if is_different(row):
+        return f"{some} {on_graded}, but not {if_worst} {level}.{few}"
+    if is_different(row.at_worst):
+        return f"{none} {on_graded}; they can be told apart {if_worst} {level}."
+    return f"{none}, {on_graded} or {if_worst} {beyond}."
+
+
+def _of_few(found: Sequence[RunDifference]) -> str:
+    """What a verdict by few topics leaves open, after a space; nothing of many."""
     few = min((row.difference.topics for row in found), default=FEW_TOPICS)
-    unseen = f" With {few} {unit}, a run may fail badly on a tenth of all {unit} and on none of these."
-    return f"{verdict}: {counts} {level}.{unseen if few < FEW_TOPICS else ''}"
+    if few >= FEW_TOPICS:
+        return ""
+    noun = found[0].cluster
+    return f" {few} {noun}s are few: a run that fails badly on one {noun} in ten may fail on none of them."
 
 
 def _better(found: Sequence[RunDifference], rows: Sequence[RunDifference], criterion: Criterion) -> str:
@@ -182,7 +218,11 @@ def _better(found: Sequence[RunDifference], rows: Sequence[RunDifference], crite
     first = [run_id for run_id, won in wins.items() if won == max(wins.values())]
     others = len({run_id for row in rows for run_id in (row.run_a, row.run_b)}) - 1
     verb = "is" if len(first) == 1 else "are each"
-    return f"{listed(first)} {verb} measurably better than {wins[first[0]]} of {count(others, 'other run')}"
+    won = wins[first[0]]
+    beaten = f"{won} of {others} other runs"
+    if won == others:
+        beaten = "both other runs" if others == 2 else f"all {others} other runs"
+    return f"{listed(first)} {verb} measurably better than {beaten}"
 
 
 def listed(run_ids: Sequence[str]) -> str:

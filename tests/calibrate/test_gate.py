@@ -125,7 +125,7 @@ def test_the_worst_requirement_decides(first: Word, second: Word) -> None:
 def test_an_undefined_statistic_leaves_the_question_open() -> None:
     nothing = Estimate(None, None, None, 0, 0, "no pairs")
     found = verdict(agreement(wkappa=nothing), rules_of((), "wkappa"), ("blind",), None, {})
-    assert (found.word, found.reasons) == ("INCONCLUSIVE", ("wkappa.lo>=0.4: undefined (no pairs)",))
+    assert (found.word, found.reasons) == ("INCONCLUSIVE", ("wkappa undefined (no pairs)",))
 
 
 @pytest.mark.parametrize(("n", "topics"), [(99, 20), (100, 19), (20, 11), (5000, 19)])
@@ -172,7 +172,9 @@ def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> 
     assert word(row, worst={rule: interval(0.2, 0.6)}) == "INCONCLUSIVE"
     assert word(row, worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
     found = verdict(row, (rule,), ("blind",), None, {rule: interval(-0.9, -0.5)})
-    assert found.reasons[1] == "wkappa.lo>=0.4: [-0.900, -0.500] with the 40 missing grades at the far end of the scale"
+    assert found.reasons[1] == (
+        "wkappa [-0.900, -0.500] lies below 0.4, with the 40 missing grades at the far end of the scale"
+    )
 
 
 def test_the_worst_that_missing_grades_may_hide_depends_on_the_requirement() -> None:
@@ -199,7 +201,7 @@ def test_the_estimate_of_the_verdict_is_the_one_that_decided() -> None:
     bag = interval(0.3, 0.6)
     found = verdict(agreement(), rules_of((), "wkappa"), ("blind",), chosen(4, bag), {})
     assert found.estimate == bag
-    assert found.reasons == ("wkappa.lo>=0.4: [0.300, 0.600] after choosing among 4 on the same grades",)
+    assert found.reasons == ("wkappa [0.300, 0.600] has 0.4 inside, after choosing among 4 on the same grades",)
     assert (found.judge, found.requirements, found.statistic) == ("server/m graded", ("wkappa.lo>=0.4",), "wkappa")
 
 
@@ -216,12 +218,12 @@ def test_missing_grades_after_a_choice_go_by_the_interval_that_repeats_it() -> N
     found = verdict(row, (rule,), ("blind",), chosen(3, bag, worst=interval(0.3, 0.6)), {rule: interval(0.45, 0.7)})
     assert found.estimate == bag
     assert found.reasons == (
-        "wkappa.lo>=0.4: [0.500, 0.700] after choosing among 3 on the same grades",
-        "wkappa.lo>=0.4: [0.300, 0.600] after choosing among 3 on the same grades, missing grades at the far end of "
-        "the scale",
+        "wkappa [0.500, 0.700] lies above 0.4, after choosing among 3 on the same grades",
+        "wkappa [0.300, 0.600] has 0.4 inside, after choosing among 3 on the same grades, with missing grades "
+        "at the far end of the scale",
     )
     same = verdict(row, (rule,), ("blind",), chosen(3, bag, worst=bag), {})
-    assert same.reasons == ("wkappa.lo>=0.4: [0.500, 0.700] after choosing among 3 on the same grades",)
+    assert same.reasons == ("wkappa [0.500, 0.700] lies above 0.4, after choosing among 3 on the same grades",)
     # One candidate, or other grades: nothing was chosen on these, and the plain worst case holds.
     for choice in (chosen(1, None, worst=interval(-0.9, 0.9)), chosen(3, bag, "dev", interval(-0.9, 0.9))):
         assert word(row, choice=choice, **options) == "TRUSTED"
@@ -235,4 +237,4 @@ def test_another_statistic_can_be_failed_but_not_met_after_a_choice_on_the_same_
     assert word(agreement(), *rules, choice=chosen(1, None)) == "TRUSTED"
     assert word(agreement(), *rules, choice=chosen(3, None, on="dev")) == "TRUSTED"
     found = verdict(agreement(), [parse_requirement("percent.lo>=0.4")], ("blind",), choice, {})
-    assert found.reasons == ("percent.lo>=0.4: [0.500, 0.700], but the judge was chosen on the same grades",)
+    assert found.reasons == ("percent [0.500, 0.700] lies above 0.4, but the judge was chosen on the same grades",)

@@ -67,7 +67,7 @@ def test_several_assessors_are_one_consensus_and_stay_known() -> None:
     assert found.shares.tolist() == [[0, 0, 0, 1], [0.5, 0.5, 0, 0], [0, 0, 1, 0]]
     assert (found.human.tolist(), found.mean.tolist()) == ([3, -1, 2], [(3 + 3 + 0) / 3, (0 + 1) / 2, 2])
     assert found.tied.tolist() == [False, True, False]
-    assert found.reference == "consensus of at most 3"
+    assert found.reference == "consensus of up to 3 assessors"
     assert {name: codes.tolist() for name, codes in found.assessors.items()} == {
         "ann": [3, 0, -1],
         "ben": [3, 1, -1],
@@ -83,7 +83,7 @@ def test_one_assessor_is_called_by_name() -> None:
 def test_assessors_who_share_no_item_are_no_consensus() -> None:
     shared_out = [row("1_1", "R1", 3, "ann"), row("1_2", "R2", 0, "ben"), row("1_3", "R3", 0, "cyd")]
     assert panel(shared_out).reference == "assessors, one an item"
-    assert panel([*shared_out, row("1_3", "R3", 1, "ann")]).reference == "consensus of at most 2"
+    assert panel([*shared_out, row("1_3", "R3", 1, "ann")]).reference == "consensus of up to 2 assessors"
 
 
 def test_every_run_that_gold_names_for_a_response_is_known() -> None:

@@ -89,7 +89,7 @@ def test_a_judge_of_pairs_is_compared_by_its_verdicts_in_both_orders(tmp_path: P
     # b wins 3.5 + 15 of 22 of people's pairs, a 3.5 + 13 of 20, c 7 of 22, d none; of the judge's a wins more.
     assert found.calibration.findings["systems"][0].statistics["tau_b"].value == pytest.approx((5 - 1) / 6)
     assert said.statistics["first_place"].value == pytest.approx(float(re.findall(
-        r"equal runs\) is ([-+.\d]+)", read_judged(out).tables.advantages["preference"])[0]), abs=0.005)  # fmt: skip
+        r"equal runs: ([-+.\d]+)", read_judged(out).tables.advantages["preference"])[0]), abs=0.005)  # fmt: skip
     assert "flipped [95 %]" in (tmp_path / "cal" / "calibration.md").read_text()
     assert (tmp_path / "cal" / "preferences.tsv").read_text().count("\n") == 2
 

@@ -17,7 +17,7 @@ def test_what_the_terminal_shows() -> None:
     assert summary(found) == (
         "! The gold was post-edited from an LLM's grades.\n"
         "\n"
-        "groundedness: test grades of consensus of 3\n"
+        "groundedness: test grades (consensus of 3)\n"
         "judge                n/topics  cover       wkappa [95 %]  same   AC2   bias\n"
         "local/qwen graded    150/25     0.98   0.61 [0.51, 0.71]  0.70  0.80  +0.31\n"
         "p/x graded           9/3        0.75  0.05 [-0.05, 0.15]  0.70  0.80  +0.31\n"

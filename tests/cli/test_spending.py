@@ -121,7 +121,7 @@ def test_a_server_that_counts_nothing_is_said_so(mock: Mock, tmp_path, capsys) -
     err = on_stderr(capsys, run(mock, tmp_path / "out", "--limit", "3"))
     assert table(err)["server/a asked now"][:6] == ["3", "3", "unknown", "unknown", "unknown", "unknown"]
     assert "the tokens of 3 calls were not counted by the provider and are in no sum" in err
-    assert "the cost of 3 calls is not known and in no sum; for the price, --price IN/OUT or a file (--prices)" in err
+    assert "the cost is without 3 calls that have no price; --price IN/OUT or a file (--prices) gives one" in err
     (took,) = manifest(tmp_path / "out")["spending"]
     assert (took["counted"], took["priced"], took["prompt_tokens"]) == (0, 0, 0)
 

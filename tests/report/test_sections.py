@@ -265,26 +265,25 @@ def test_runs_share_a_letter_unless_they_are_told_apart() -> None:
 
 def test_a_run_is_better_in_green_only_if_what_is_missing_cannot_undo_it() -> None:
     better = pair("a", "b", 0.01)
-    level = "(p at most 0.05, adjusted for all pairs)"
     cases: list[tuple[RunDifference, str, str]] = [
-        (better, "good", f"a is measurably better than 1 of 1 other run: 1 of 1 pair can be told apart {level}."),
+        (better, "good", "a is measurably better than b (p at most 0.05)."),
         (
             replace(better, if_worst=better),
             "good",
-            "a is measurably better than 1 of 1 other run: 1 of 1 pair can be told apart either way, 1 on the turns "
-            f"graded for both and 1 if each missing grade were the worst {level}.",
+            "a is measurably better than b, both on the turns graded for both and if each missing grade were the worst "
+            "(p at most 0.05).",
         ),
         (
             replace(better, if_worst=pair("a", "b", 0.06)),
             "plain",
-            "a is measurably better than 1 of 1 other run on the turns graded for both: 1 of 1 pair can be told apart "
-            f"there, none of them so if each missing grade were the worst {level}.",
+            "a is measurably better than b on the turns graded for both, but not if each missing grade were the worst "
+            "(p at most 0.05).",
         ),
         (
             replace(pair("a", "b", 0.06), if_worst=better),
             "plain",
-            "No run is measurably better than another on the turns graded for both: 0 of 1 pair can be told apart "
-            f"there, 1 if each missing grade were the worst {level}.",
+            "Neither run is measurably better than the other on the turns graded for both; they can be told apart if "
+            "each missing grade were the worst (p at most 0.05).",
         ),
     ]
     for row, tone, text in cases:
@@ -294,7 +293,7 @@ def test_a_run_is_better_in_green_only_if_what_is_missing_cannot_undo_it() -> No
         # An estimate here has no topics, so a warning of few topics follows each verdict that a run is better.
         said = next(section)
         assert isinstance(said, Said)
-        assert (said.text.partition(" With ")[0], said.tone) == (text, tone)
+        assert (said.text.partition(" 4 topics are few")[0], said.tone) == (text, tone)
 
 
 # ---------------------------------------------------------------- what the judging took

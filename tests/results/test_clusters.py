@@ -118,7 +118,7 @@ def test_two_runs_are_compared_by_turning_the_signs_of_whole_themes() -> None:
 def test_seven_themes_tell_nothing_apart_though_they_have_fourteen_topics() -> None:
     (themes,), (topics,) = compared(two_topics, "theme", 7), compared(two_topics, themes=7)
     assert (themes.p, topics.p is None) == (None, False)
-    sentence = "No run is measurably better than another: that needs 8 themes in common."
+    sentence = "Neither run is measurably better than the other: that needs 8 themes in common."
     assert told_apart([themes], [criterion()]) == {"groundedness": sentence}
     assert (
         records_tsv(tables.COLUMNS, [themes], 4)

@@ -459,7 +459,10 @@ def test_a_verdict_counts_once_in_the_share_of_the_first_place(tmp_path: Path) -
 
     # a and b answer alike: 9 pairs with c, of which both orders prefer the first, and 16 with d, of which one does.
     said = judged(tmp_path, first_against_c, world={"same": 9}).tables.advantages["preference"]
-    assert f"{100 * (18 + 16) / (18 + 32):.0f} % prefer the first" in said and "9 of 25 pairs flipped" in said
+    assert (
+        f"{100 * (18 + 16) / (18 + 32):.0f} % prefer the one that is shown first" in said
+        and "9 of 25 pairs flipped" in said
+    )
 
 
 def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:

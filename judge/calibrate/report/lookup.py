@@ -120,7 +120,7 @@ def basis(estimate: Estimate) -> str:
 def looked_at(look: Looks) -> str:
     """How many questions the sealed grades have answered so far, and how many candidates they have met."""
     questions = count(look.number, "question")
-    return f"so far {questions} to these sealed test grades, {count(look.candidates, 'candidate')} in all"
+    return f"the sealed test grades have answered {questions}, about {count(look.candidates, 'candidate')} in all"
 
 
 def merged(named: Iterable[tuple[str, str | None]]) -> str:

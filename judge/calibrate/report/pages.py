@@ -243,6 +243,8 @@ def selected(selection: Choice) -> str:
     """How the judge was chosen, and how much the choice flatters it."""
     statistic = heading(selection.statistic)
     on = grades_of(selection.chosen_on)
+    if len(selection.tried) == 1 and selection.openings is None:
+        return f"{escape(selection.chosen)} is the only candidate: {statistic} {interval(selection.value)} on {on}."
     texts = [
         f"{escape(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
         f": {interval(selection.value)} there."
@@ -256,13 +258,10 @@ def selected(selection: Choice) -> str:
     if selection.optimism is not None:
         texts.append(f"Optimism of the choice: {number(selection.optimism, signed=True)}.")
     others = [name for name in selection.not_separable if name != selection.chosen]
-    texts.append(
-        f"Others that may be the best, by elimination at 5 %: {'; '.join(map(printable, others))}."
-        if others
-        else "Elimination at 5 % leaves no other candidate."
-        if len(selection.tried) > 1
-        else "There was nothing to choose between."
-    )
+    if others:
+        texts.append(f"Others that may be the best, by elimination at 5 %: {'; '.join(map(printable, others))}.")
+    elif len(selection.tried) > 1:
+        texts.append("Elimination at 5 % leaves no other candidate.")
     if selection.openings is not None:
         texts.append(
             f"The sealed test grades have been opened {count(selection.openings, 'time')} for different questions."
@@ -371,7 +370,7 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     chosen = chosen_of(calibration, criterion)
     rows = best_first(row for row in of(calibration.agreement, criterion) if row.split == split)
     references = ", ".join(dict.fromkeys(printable(row.reference) for row in rows))
-    basis = f"{grades_of(split)} of {references}" if rows else f"{grades_of(split)}: no judge was compared"
+    basis = f"{grades_of(split)} ({references})" if rows else f"{grades_of(split)}: no judge was compared"
     yield Finding("", (f"{printable(criterion)}: {basis}",))
     if rows:
         shown = _shown(rows, chosen)

@@ -226,7 +226,7 @@ def test_people_are_measured_against_each_other(known: Known, tmp_path: Path) ->
     people = [grade for row in rows for grade in row.grades]
     others = [other for row in rows for other in (1, 1, row.grade)]
     assert of.judge.ceiling.value == pytest.approx(cohen_kappa_score(people, others))
-    assert (of.judge.ceiling.n, of.judge.reference) == (40, "consensus of at most 3")
+    assert (of.judge.ceiling.n, of.judge.reference) == (40, "consensus of up to 3 assessors")
 
 
 def test_runs_are_ordered_by_their_mean_grades(known: Known, tmp_path: Path) -> None:
