@@ -213,9 +213,11 @@ LOW, HIGH = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1], [3, 3, 3, 3, 3, 3, 3, 3, 2, 2]
         ({"a": LOW, "b": HIGH}, "higher", "b is measurably better than a (p at most 0.05; differences.tsv)."),
         ({"a": LOW, "b": HIGH}, "lower", "a is measurably better than b (p at most 0.05; differences.tsv)."),
         ({"a": LOW, "b": HIGH, "c": HIGH}, "higher",
-            "b and c are each measurably better than 1 of 2 other runs: 2 of 3 pairs can be told apart (p at most 0.05"),
-        ({"a": LOW, "b": LOW}, "higher", "Neither run is measurably better than the other (p above 0.05; differences.tsv)."),
-        ({"a*\n\x1b": HIGH, "b": LOW}, "higher", "a*\\n\\x1b is measurably better than b (p at most 0.05; differences.tsv)."),
+            "b and c are each measurably better than 1 of 2 other runs: 2 of 3 pairs can be told apart (p at"),
+        ({"a": LOW, "b": LOW}, "higher",
+            "Neither run is measurably better than the other (p above 0.05; differences.tsv)."),
+        ({"a*\n\x1b": HIGH, "b": LOW}, "higher",
+            "a*\\n\\x1b is measurably better than b (p at most 0.05; differences.tsv)."),
     ],
 )  # fmt: skip
 def test_the_verdict_names_the_run_that_is_better_than_most(
