@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from judge.ask.running import finish
 from judge.errors import JudgeError, OperationalError, UsageError
+from judge.extra.desk.markup import bold_markup, light_markup
 from judge.io.files import sha256
 from judge.io.page import look, render_page
 
@@ -42,7 +43,8 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 def desk_page(template: str, status: int = 200, /, **values: Any) -> Response:
     """A page of a desk, from a template that extends `desk.html`; every inserted value is escaped."""
-    return HTMLResponse(render_page(TEMPLATES, template, asset=asset_address, **values), status)
+    given = {"asset": asset_address, "light": light_markup, "bold": bold_markup}
+    return HTMLResponse(render_page(TEMPLATES, template, **given, **values), status)
 
 
 def plain_page(heading: str, text: str, status: int, onward: str | None = None) -> Response:

@@ -283,7 +283,7 @@ def test_a_dialogue_is_shown_from_its_first_words_to_its_last(tmp_path: Path) ->
         home = opened.enter()
         pages = [opened.visitor.get(f"{home}{number}").text for number in (1, 2, 3)]
         (page,) = (page for page in pages if "How do I make a rye starter" in page)
-    spoken = re.findall(r'<p class="(?:stranger utterance|stranger|loose)">([^<]*)</p>', page)
+    spoken = re.findall(r'<(?:p|div) class="(?:stranger utterance|stranger|loose)">(?:<p>)?([^<]*)</', page)
     assert spoken[0] == "How do I make a rye starter from nothing?"
     assert spoken[-2:] == ["How do I bake it in my pot, and when may I cut it?", "(no answer)"]
     # Five turns of the user, each with an answer or the note that there is none.
@@ -311,7 +311,7 @@ def test_both_responses_of_a_pair_are_shown_apart(tmp_path: Path) -> None:
     sides = {seed: [one.text for one in one_each(pooled.pool, seed).responses] for seed in range(9)}
     assert len(set(map(tuple, sides.values()))) == 4
     assert one_each(pooled.pool, 1, [*others][:1]).responses[0].response_id == next(iter(others))
-    shown = re.findall(r'<h1>(First|Second) response.*?</h1>\n<p class="loose">([^<]*)</p>', page)
+    shown = re.findall(r'<h1>(First|Second) response.*?</h1>\n<div class="loose"><p>([^<]*)</p>', page)
     assert [place for place, _ in shown] == ["First", "Second"]
     assert tuple(unescape(text) for _, text in shown) in {(one.text, one.second) for one in pooled.pool.responses}
 

@@ -190,7 +190,7 @@ def test_a_desk_needs_no_plan_again(tmp_path: Path, capsys: pytest.CaptureFixtur
     store, gold = tmp_path / "labels.sqlite", tmp_path / "gold.jsonl"
     for option in (["--plan", str(write_plan(tmp_path, [1]))], ["--inclusion", "0.5"]):
         assert main(["gold", "import", "desk", str(store), "--out", str(gold), *option]) == 2
-        assert "a desk knows the plan that its responses were drawn by" in capsys.readouterr().err
+        assert "the desk's file knows how its responses were drawn" in capsys.readouterr().err
 
 
 def test_what_is_no_store_is_no_gold(tmp_path: Path) -> None:
