@@ -225,7 +225,7 @@ Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
 BESIDE: tuple[Beside, ...] = get_args(Beside)
 """The files of a pool beside its responses."""
 ANSWERS = "answers.jsonl"
-"""The file of a pool of citations with the whole responses; it is read with the passages, which both use."""
+"""The file of a pool of citations with the whole responses, which is always read where there is one."""
 TURNS = "turns.jsonl"
 """The file of a pool with interactive runs, which is always read, since their turn ids mean nothing without it."""
 
@@ -238,7 +238,6 @@ def pool_file(path: Path) -> Path:
 def read_pool_folder(path: Path, *beside: Beside) -> Pool:
     """The pool of a folder or of a `pool.jsonl`, packed or not; what stands in a file that is not named is empty."""
     file = pool_file(path)
-    has_answers = file.with_name(ANSWERS).exists()
     with ExitStack() as opened:
 
         def lines(name: str) -> LineStream:
@@ -253,5 +252,5 @@ def read_pool_folder(path: Path, *beside: Beside) -> Pool:
             lines("excluded.tsv") if "excluded.tsv" in beside else b"",
             lines("runs.jsonl") if "runs.jsonl" in beside else b"",
             lines(TURNS) if file.with_name(TURNS).exists() else b"",
-            lines(ANSWERS) if has_answers and "passages.jsonl" in beside else b"",
+            lines(ANSWERS) if file.with_name(ANSWERS).exists() else b"",
         )

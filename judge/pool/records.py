@@ -131,6 +131,15 @@ class Pool(Record, frozen=True):
         return self.responses[0].unit if self.responses else "response"
 
 
+def whole_responses(pool: Pool) -> Pool:
+    """A pool of citations as one of the responses that they stand in; any other pool as it is."""
+    if not UNITS[pool.unit].part_of_response or not pool.answers:
+        return pool
+    # The rank of these is the number of a sentence.
+    exclusions = tuple(row for row in pool.exclusions if row.reason != "uncited_sentence")
+    return msgspec.structs.replace(pool, responses=pool.answers, exclusions=exclusions, answers=())
+
+
 def pool_places(pool: Pool) -> dict[str, int]:
     """Response id to its place in the pool."""
     return {response.response_id: place for place, response in enumerate(pool.responses)}

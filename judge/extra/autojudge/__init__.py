@@ -239,7 +239,7 @@ def _recall(call: _Call, banks: Any, values: _Values) -> dict[str, str]:
     pool = home / "run"
     out = home / "matches"
     write_nugget_banks_generic(banks, bank)
-    (out / questions.NUGGETS).unlink(missing_ok=True)
+    (out / questions.MATCHED).unlink(missing_ok=True)
     questions.match_nuggets(plan(questions.NuggetMatchPlan, pool=pool, bank=bank, out=out), progress=True)
     scores = scoring.score_nuggets(scoring.NuggetScorePlan(pool=pool, bank=bank, matches=(out,)))
     name = f"nuggets_{scoring.MAIN}"

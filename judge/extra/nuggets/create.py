@@ -38,7 +38,7 @@ from judge.io.text import count
 from judge.jobs.manifest import job_manifest
 from judge.pool.bank import pool_file, pool_jsonl, read_pool_folder
 from judge.pool.lists import read_relevance
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool, PooledResponse, whole_responses
 from judge.records import Criterion, Record
 from judge.runs.records import TokenCount
 
@@ -264,7 +264,8 @@ class Creation:
         self.judge = open_judge(
             (plan.model,), plan.options, self.prompts, plan.settings, keys=keys and not recalls(plan.out)
         )
-        self.pool = read_pool_folder(plan.pool, *(() if plan.sources == "responses" else ("passages.jsonl",)))
+        pool = read_pool_folder(plan.pool, *(() if plan.sources == "responses" else ("passages.jsonl",)))
+        self.pool = whole_responses(pool)
         check_unit(self.prompts, self.pool.unit)
         self.turns = nugget_turns(plan, self.pool)
         self.found = self._sources()

@@ -188,19 +188,37 @@ class _Query(msgspec.Struct, frozen=True):
     nuggets: list[msgspec.Raw] | None = None
     rubrics: list[msgspec.Raw] | None = None
     criteria: list[msgspec.Raw] | None = None
+    run_id: str | None = None
+    """The run whose answer the list is assigned to: a file of assignments has the list of a query again for each."""
 
 
 _LISTS = ("nuggets", "rubrics", "criteria")
 
 
+def _assigned_texts(line: _Query) -> list[str]:
+    """The texts that a line of assignments lists, as they stand there, in any order."""
+    entries = [msgspec.json.decode(raw) for raw in line.nuggets or line.criteria or ()]
+    return sorted(str(entry.get("text")) if isinstance(entry, dict) else "" for entry in entries)
+
+
 def _read_nuggetizers(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
     nuggets: list[records.Nugget] = []
+    assigned: dict[str, list[str]] = {}
     for number, line in problems.lines(content, _Query, "bad_nugget"):
         path = f"line {number}: $"
         scope = problems.scope(f"{path}.qid", line.qid)
+        listed_texts = _assigned_texts(line) if line.run_id is not None else None
         if first := problems.earlier(("qid", line.qid), f"line {number}"):
-            problems.add("duplicate_row", f"{path}.qid", f"{shown(line.qid)} is already on {first}")
+            message = None
+            if listed_texts is None or line.qid not in assigned:
+                message = f"{shown(line.qid)} is already on {first}"
+            elif assigned[line.qid] != listed_texts:
+                message = f"{shown(line.qid)} has other nuggets than on {first}"
+            if message is not None:
+                problems.add("duplicate_row", f"{path}.qid", message)
             continue
+        if listed_texts is not None:
+            assigned[line.qid] = listed_texts
         held = next((each for each in _LISTS if getattr(line, each) is not None), None)
         if held is None:
             problems.add("missing_field", path, f"expected {' or '.join(_LISTS)}")

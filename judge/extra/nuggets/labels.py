@@ -30,10 +30,14 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.results.ranked import first_ranked
 
+MATCHED = "nuggets.json"
+"""What the matches in their folder were made of."""
 MATCHES, LABEL_FAILURES = "matches.jsonl", "failures.jsonl"
 """The files of a folder that `judge nuggets match` wrote."""
 ASSIGNED_BY = {"nuggets": "nuggetizer", "criteria": "ragdoll"}
 """What stands for the judge, by what a line lists: the file does not say which model assigned."""
+PEOPLE = "people"
+"""What stands for the assessor of assignments that people made."""
 Assignment = Literal["support", "partial_support", "not_support", "failed"]
 CriterionVerdict = Literal["satisfied", "partially_satisfied", "not_satisfied", "failed"]
 LABELS: Mapping[Assignment | CriterionVerdict, MatchLabel] = {
@@ -81,17 +85,24 @@ class _AssignedList(NamedTuple):
 
 def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
     """The rows of a file of matches, gzipped or not, in its order."""
-    return _read_matches(Path(path))[0]
+    return _read_matches(Path(path), by_people=False)[0]
 
 
-def _read_matches(path: Path) -> tuple[tuple[MatchedNugget, ...], tuple[_AssignedList, ...]]:
-    """The rows of a file of matches, and its lists of nuggets where it has such."""
+def _read_matches(path: Path, *, by_people: bool) -> tuple[tuple[MatchedNugget, ...], tuple[_AssignedList, ...]]:
+    """The rows of a file of matches, and its lists of nuggets where it has such.
+
+    `by_people`: assignments, which do not say who made them, are people's.
+    """
     content = read_content(path).removeprefix(BOM)
     first = content.lstrip().partition(b"\n")[0].decode(errors="replace").strip()
     if STUDY_LINE.fullmatch(first) and not first_object(content):
         return read_study(path), ()
     if any(isinstance(first_object(content).get(name), list) for name in ASSIGNED_BY):
-        return _assignments(content, str(path))
+        rows, lists = _assignments(content, str(path))
+        if by_people:
+            rows = tuple(msgspec.structs.replace(row, judge=None, assessor=PEOPLE) for row in rows)
+            lists = ()
+        return rows, lists
     return parse_matches(content, str(path)), ()
 
 
@@ -121,12 +132,17 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     return tuple(rows)
 
 
-def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
-    """The labels of files and folders of matches, joined to a bank and a pool."""
+def read_labels_of(
+    given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str], *, by_people: bool = False
+) -> PairLabels:
+    """The labels of files and folders of matches, joined to a bank and a pool.
+
+    `by_people`: assignments, which do not say who made them, are people's.
+    """
     rows: list[MatchedNugget] = []
     failures = _failures_of(given)
     for path in given:
-        matches, lists = _read_matches(Path(file_in(path, MATCHES)))
+        matches, lists = _read_matches(Path(file_in(path, MATCHES)), by_people=by_people)
         rows += matches
         failures += _unassigned(lists, bank, pool, renamed)
     return join(rows, failures, bank, pool, ", ".join(map(str, given)), renamed)

@@ -20,10 +20,10 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.extra import nuggets as records
 from judge.extra.nuggets.forms import CREATED, bank_bytes, read_bank
-from judge.extra.nuggets.labels import LABEL_FAILURES, MATCHES
+from judge.extra.nuggets.labels import LABEL_FAILURES, MATCHED, MATCHES
 from judge.extra.nuggets.scoring import read_pool_with_runs
 from judge.gold.rows import text_digest
-from judge.io.files import jsonl_bytes, read_stored, sha256
+from judge.io.files import jsonl_bytes, published, read_stored, sha256
 from judge.io.folder import check_apart, replace_folder
 from judge.io.plan import Option, Positive
 from judge.io.steps import ProgressLine
@@ -37,8 +37,6 @@ from judge.records import Criterion, Record
 from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
 
-NUGGETS = "nuggets.json"
-"""What the matches in the folder were made of."""
 _RECORD = "matches.sha256"
 _Question = TypeVar("_Question")
 
@@ -179,7 +177,7 @@ class QuestionInputs:
             raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
         check_turns((prompt,), {response.turn_id for response, _ in questions}, self.turns, plan.topics)
         check_apart(plan.out, [pool_file(plan.pool), plan.bank])
-        check_same(plan.out / NUGGETS, self.configured, "matches made with another", "judge nuggets match")
+        check_same(plan.out / MATCHED, self.configured, "matches made with another", "judge nuggets match")
         self.questions = spread_evenly(questions, plan.limit)
         self.tasks = tuple(Task(response, prompt, nugget=nugget.text) for response, nugget in self.questions)
 
@@ -251,8 +249,9 @@ def match_nuggets(
     questions = inputs.questions
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:
+        files = {"pool": published(str(plan.pool)), "bank": published(str(plan.bank))}
         facts = {"pairs": len(questions), "labels": labels, "missing": missing, "models": models}
-        return job_manifest(status, inputs.configured, **facts)
+        return job_manifest(status, inputs.configured, inputs=files, **facts)
 
     with (
         job_progress(progress, report) as shown,
@@ -260,7 +259,7 @@ def match_nuggets(
     ):
         asking.prepare(judge.models[0])
         # Left by a run that is stopped too, so that nothing else is asked into its folder.
-        replace_folder(plan.out, {NUGGETS: manifest("unfinished")}, _RECORD, more=True)
+        replace_folder(plan.out, {MATCHED: manifest("unfinished")}, _RECORD, more=True)
         results = asking.ask(judge, inputs.tasks)
         notes = (*bank_notes(plan.bank), *asking.notes(judge.models, results))
     matches, missing = answers_of(questions, results, inputs.prompt)
@@ -270,7 +269,7 @@ def match_nuggets(
     files = {
         MATCHES: jsonl_bytes(matches),
         LABEL_FAILURES: jsonl_bytes(missing),
-        NUGGETS: manifest(status, label_counts(matches), reasons, models),
+        MATCHED: manifest(status, label_counts(matches), reasons, models),
     }
     replace_folder(plan.out, files, _RECORD)
     return NuggetAnswers(Table(matches), Table(missing), asking.accounts[0], notes)

@@ -9,8 +9,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from pydantic import BeforeValidator, Field
 
@@ -19,7 +20,7 @@ from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets import MATCH_LABELS, NuggetBank, argue
 from judge.extra.nuggets.forms import read_bank
-from judge.extra.nuggets.labels import PairKey, PairLabels, read_labels_of
+from judge.extra.nuggets.labels import MATCHED, PairKey, PairLabels, read_labels_of
 from judge.extra.nuggets.scores import (
     MAIN,
     MEASURES,
@@ -35,6 +36,7 @@ from judge.extra.nuggets.scores import (
     units_grid,
     value_of,
 )
+from judge.io.files import read_stored
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, cluster_of, clustering, natural_key, topic_of
 from judge.io.plan import OneOf, Option, Seed, pairs
@@ -42,8 +44,8 @@ from judge.io.table import Cell, Table, fields, records_table
 from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import ClusterUnit
-from judge.pool.bank import Beside, pool_file, read_pool_folder
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.bank import ANSWERS, Beside, pool_file, read_pool_folder
+from judge.pool.records import Pool, PooledResponse, whole_responses
 from judge.records import Estimate, Record
 from judge.results.citations import cited_responses
 from judge.results.ranked import first_ranked, turns_of_runs
@@ -51,6 +53,7 @@ from judge.results.rows import Score, estimate_of, mean_over
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.raters import codes_of, compare_raters
+from judge.units import UNITS
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
 """Of the labels as names, without an order: `contradicts` is not less than `does_not`."""
@@ -253,16 +256,40 @@ def corrected_grid(rows: Sequence[Score], measure: str) -> Table[Any]:
 class NuggetMatches(ClusterUnit):
     """Matches of the responses of a pool with a bank."""
 
-    pool: Annotated[Path, Option(metavar="OUT|FILE")]
-    """Output folder with the pool."""
-    bank: Annotated[Path, Option(metavar="FILE|DIR")]
-    """Bank of nuggets in any form, or its folder."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder with the pool (default: the one that was matched)."""
+    bank: Annotated[Path | None, Option(metavar="FILE|DIR")] = None
+    """Bank of nuggets in any form, or its folder (default: the one that was matched)."""
     matches: Annotated[tuple[Path, ...], Option(metavar="FILE|DIR")]
     """Folders of `judge nuggets match`, or files of matches; of several judges the majority counts."""
     renamed: Annotated[dict[str, str], BeforeValidator(pairs), Option("rename", metavar="NAME=RUN", repeat=True)] = (
         Field(default_factory=dict)
     )
     """The run of the pool that the matches call NAME; may be repeated."""
+
+    def matched_pool(self) -> Path:
+        """The pool that is named, or that the matches are of."""
+        return self.pool or self._matched("pool")
+
+    def matched_bank(self) -> Path:
+        """The bank that is named, or that the matches are of."""
+        return self.bank or self._matched("bank")
+
+    def _matched(self, name: Literal["pool", "bank"]) -> Path:
+        """An input of `judge nuggets match`, as the first folder of matches tells it."""
+        for folder in self.matches:
+            path = folder / MATCHED
+            if path.is_file():
+                try:
+                    inputs = msgspec.json.decode(read_stored(path), type=dict[str, Any]).get("inputs")
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    raise InputError(f"{path}: not as `judge nuggets match` writes it ({error})") from error
+                if isinstance(inputs, dict) and isinstance(inputs.get(name), str):
+                    there = Path(inputs[name]).expanduser()
+                    if not there.exists():
+                        raise UsageError(f"{path}: the {name} was {there}, which is not there: name it with --{name}")
+                    return there
+        raise UsageError(f"no folder of `judge nuggets match` says of which {name} the matches are: give --{name}")
 
 
 class NuggetScorePlan(NuggetMatches):
@@ -297,15 +324,17 @@ class NuggetScores(Record, frozen=True):
 
 def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     """Measure runs by the nuggets that their responses support, and write the tables if the plan names a folder."""
-    bank = read_bank(plan.bank)
-    pool = read_pool_with_runs(plan.pool)
+    matched_bank = plan.matched_bank()
+    matched_pool = plan.matched_pool()
+    bank = read_bank(matched_bank)
+    pool = read_pool_with_runs(matched_pool)
     files = [*plan.matches, *plan.gold]
     if plan.out is not None:
-        check_apart(plan.out, [pool_file(plan.pool), plan.bank, *files, *filter(None, [plan.citations])])
+        check_apart(plan.out, [pool_file(matched_pool), matched_bank, *files, *filter(None, [plan.citations])])
     known = read_labels_of(plan.matches, bank, pool, plan.renamed)
     units = run_units(pool, bank, known)
     if not units:
-        raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
+        raise UsageError(f"{matched_bank}: no nugget is of a turn or topic of {matched_pool}")
     scores = nugget_scores(units, plan.cluster)
     notes = _notes(pool, bank, known, units)
     notes += clustering((response.topic_id for response in pool.responses), plan.cluster)
@@ -339,7 +368,7 @@ def _corrected(
 ) -> tuple[Score, ...]:
     if known.people:
         raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
-    gold = read_labels_of(plan.gold, bank, pool, plan.renamed)
+    gold = read_labels_of(plan.gold, bank, pool, plan.renamed, by_people=True)
     if not gold.people:
         raise UsageError("--gold: expected people's matches, with `assessor` in every row")
     name = ", ".join(map(str, plan.gold))
@@ -384,10 +413,17 @@ def _support(
 
 
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
-    """A pool with its runs and exclusions, as far as they stand beside it."""
+    """A pool of responses, or those of citations, with runs and exclusions as far as they stand beside it."""
     beside: tuple[Beside, ...] = ("excluded.tsv", "runs.jsonl")
     there = (name for name in beside if pool_file(path).with_name(name).exists())
-    return read_pool_folder(path, *there, *more)
+    pool = whole_responses(read_pool_folder(path, *there, *more))
+    unit = UNITS[pool.unit]
+    if unit.part_of_response:
+        raise UsageError(
+            f"{path}: a pool of {unit.nouns.responses} without {ANSWERS}, the responses that they stand in; pool the "
+            "runs anew (`judge pool`)"
+        )
+    return pool
 
 
 def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]) -> tuple[str, ...]:
@@ -427,9 +463,9 @@ class NuggetAgreePlan(NuggetMatches):
 
 def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
     """Compare a judge's matches with people's."""
-    bank = read_bank(plan.bank)
-    pool = read_pool_with_runs(plan.pool)
-    people = read_labels_of(plan.gold, bank, pool, plan.renamed)
+    bank = read_bank(plan.matched_bank())
+    pool = read_pool_with_runs(plan.matched_pool())
+    people = read_labels_of(plan.gold, bank, pool, plan.renamed, by_people=True)
     judge = read_labels_of(plan.matches, bank, pool, plan.renamed)
     if not people.people or judge.people:
         raise UsageError("expected people's matches as --gold, and a judge's as --matches")

@@ -183,3 +183,25 @@ def test_a_list_of_a_turn_lacks_nothing_of_its_topic(tmp_path: Path) -> None:
 def test_a_bad_line_is_named(tmp_path: Path, bad: str, place: str) -> None:
     problems = refused(read_matches, file(tmp_path, line("1-1_2", [("A.", "okay", "support")]), bad))
     assert [problem.path for problem in problems] == [place]
+
+
+def test_a_bank_is_read_of_assignments_that_repeat_it_for_each_answer() -> None:
+    """TREC RAG's file has a line for each run and topic, with the nuggets of the topic in each."""
+    nuggets = [("A.", "okay", "support"), ("B.", "vital", "not_support")]
+    again = [("B.", "vital", "support"), ("A.", "okay", "failed")]
+    bank = parse_bank("".join((line("7", nuggets), line("7", again, run_id="s"))).encode(), "bank")
+    assert [(nugget.nugget_id, nugget.text, nugget.importance) for nugget in bank.nuggets] == [
+        ("7/1", "A.", "okay"),
+        ("7/2", "B.", "vital"),
+    ]
+    with pytest.raises(InputError) as caught:
+        parse_bank("".join((line("7", nuggets), line("7", nuggets[:1], run_id="s"))).encode(), "bank")
+    assert "'7' has other nuggets than on line 1" in str(caught.value.problems)
+
+
+def test_assignments_that_are_given_as_gold_are_those_of_people(tmp_path: Path) -> None:
+    assigned = file(tmp_path, *(line(*answer) for answer in ANSWERS))
+    people = read_labels_of([assigned], bank(), both(), {}, by_people=True)
+    judge = read_labels_of([assigned], bank(), both(), {})
+    assert people.people and not judge.people
+    assert people.labels == judge.labels and people.failures == {}

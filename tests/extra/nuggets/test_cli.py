@@ -156,3 +156,37 @@ def test_a_bank_is_not_written_over_itself(tmp_path, capsys, bank: str) -> None:
     message = complaint(capsys, main(["nuggets", "convert", given, "--to", "judge", "--out", str(file)]))
     assert "would be written over what it is made of" in message
     assert file.read_bytes() == BANK.read_bytes()
+
+
+def test_nuggets_are_matched_over_a_pool_of_citations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The responses behind citations are matched whole, an uncited sentence too; the matches know pool and bank."""
+    examples = PROJECT / "examples"
+    given = ["--runs", str(examples / "citations/runs"), "--topics", str(examples / "citations/topics.tsv")]
+    given += ["--passages", str(examples / "passages.jsonl")]
+    board, whole = str(tmp_path / "board"), str(tmp_path / "whole")
+    assert main(["run", *given, "--model", "checker/overlap", "--out", board]) == 0
+    assert main(["pool", *given, "--unit", "response", "--out", whole]) == 0
+    bank = put(
+        tmp_path / "bank.jsonl",
+        '{"nugget_id": "b/1", "topic_id": "bread", "text": "Good luck with your first loaf!"}\n'
+        '{"nugget_id": "b/2", "topic_id": "bread", "text": "Cut the loaf the next day."}\n',
+    )
+    matches = []
+    for pool in (board, whole):
+        out = tmp_path / f"matches-{Path(pool).name}"
+        asked = ["--pool", pool, "--bank", str(bank), "--model", "baseline/overlap", "--out", str(out)]
+        assert main(["nuggets", "match", *asked]) == 0
+        matches.append((out / "matches.jsonl").read_bytes())
+    assert matches[0] == matches[1] and b'"supports"' in matches[0]
+    capsys.readouterr()
+    scored = ["nuggets", "score", "--matches", str(tmp_path / "matches-board"), "--format", "json"]
+    assert main([*scored, "--citations", board]) == 0
+    assert {row["run"] for row in json.loads(capsys.readouterr().out)[0]["rows"]} == {"heron-cites", "wren-reports"}
+    # A file of people's matches does not say what it is of, and a folder that has gone cannot be read.
+    assert main(["nuggets", "score", "--matches", str(tmp_path / "matches-board/matches.jsonl")]) == 2
+    assert (
+        "no folder of `judge nuggets match` says of which bank the matches are: give --bank" in capsys.readouterr().err
+    )
+    bank.rename(tmp_path / "other.jsonl")
+    assert main(scored) == 2
+    assert "bank.jsonl, which is not there: name it with --bank" in capsys.readouterr().err
