@@ -53,7 +53,12 @@ def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceConte
     if left:
         content.notes.append(f"{count(left, 'citation')} left out: nobody judged them, or their sentence has no text")
     if others:
-        content.notes.append(f"{count(others, 'citation')} of another run with another label left out")
+        content.notes.append(f"{count(others, 'label')} left out: another run's label of the same citation came first")
+    if "inclusion_probability" not in options.constants and options.plan is None:
+        content.notes.append(
+            "the labels do not say how likely each citation was to be labeled, and `judge leaderboard --gold` needs "
+            "it: import them with --inclusion 1 where every citation of the runs was labeled in these topics"
+        )
     return content
 
 

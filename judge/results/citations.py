@@ -126,7 +126,9 @@ def refuse_measured(pool: Pool) -> None:
     unit = UNITS[pool.unit]
     if unit.boards != unit.name:
         raise UsageError(
-            f"a pool of {unit.nouns.responses} has no grades of responses: `judge leaderboard` measures these"
+            f"a pool of {unit.nouns.responses} has no grades of responses: its boards are in leaderboard.md, and "
+            "`judge leaderboard` makes them anew, with --gold corrected; for grades of responses judge them into "
+            "another folder, such as by `judge run --criteria groundedness`"
         )
 
 

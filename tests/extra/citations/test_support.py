@@ -297,7 +297,9 @@ def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
     assert found == [("7_1", 2, "nist", "postedit", name)]
     assert imported.notes == (
         "2 citations left out: nobody judged them, or their sentence has no text",
-        "1 citation of another run with another label left out",
+        "1 label left out: another run's label of the same citation came first",
+        "the labels do not say how likely each citation was to be labeled, and `judge leaderboard --gold` needs it: "
+        "import them with --inclusion 1 where every citation of the runs was labeled in these topics",
     )
     put(path, '{"run_id": "a", "topic_id": "7", "sentences": [{"text": "t", "citations": [{"support": "9"}]}]}\n[]\n')
     problems = refused(import_gold, "rag2024", [path], ImportOptions())
