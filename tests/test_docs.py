@@ -29,7 +29,13 @@ from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
 
 DOCUMENTS = [
     path.relative_to(PROJECT).as_posix()
-    for folder, pattern in ((".", "*.md"), ("docs", "**/*.md"), ("examples", "*.md"), ("gold", "*.md"))
+    for folder, pattern in (
+        (".", "*.md"),
+        ("docs", "**/*.md"),
+        ("examples", "*.md"),
+        ("gold", "*.md"),
+        ("skills", "**/*.md"),
+    )
     for path in sorted((PROJECT / folder).glob(pattern))
     if "_build" not in path.parts
 ]
@@ -80,6 +86,7 @@ ONLY_READ = {
     "make test": "it is this very test",
     "python3 -m venv .venv": "a fresh environment is made",
     ".venv/bin/pip install -e '.[all]'": "packages are fetched",
+    ". .venv/bin/activate": "likewise",
     ".venv/bin/judge demo": "test_extras.py runs it",
     ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e '.[all]' --group dev": "packages are "
     "fetched",
@@ -248,3 +255,13 @@ def test_a_closed_pipe_is_no_error() -> None:
     pipe = f"{sys.executable} -m judge prompts show groundedness/graded | true"
     process = subprocess.run(pipe, shell=True, capture_output=True, text=True, check=False)
     assert process.stderr == ""
+
+
+def test_the_skill_says_when_an_agent_should_load_it() -> None:
+    """Its commands are checked and carried out as those of every page."""
+    skill = "skills/judge/SKILL.md"
+    assert skill in DOCUMENTS
+    text = (PROJECT / skill).read_text(encoding="utf-8")
+    found = re.match(r"---\nname: (judge)\ndescription: (.{80,1024})\n---\n", text)
+    assert found is not None and "Use when" in found[2]
+    assert skill in (PROJECT / "README.md").read_text(encoding="utf-8")

@@ -103,7 +103,10 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
     lines = text.split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE][:2]
     if len(fences) < 2 or fences[0]:
-        message = "expected TOML front matter between a first line `+++` and a second line `+++`"
+        message = (
+            "expected TOML front matter between a first line `+++` and a second line `+++`; "
+            "`judge prompts show NAME > mine.md` writes a prompt to begin with"
+        )
         problems.append(("line 1", "prompt_syntax", message))
         return None
     if not _VARIANT.fullmatch(variant):
