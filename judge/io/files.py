@@ -85,6 +85,8 @@ LARGEST_TOML = 64 << 10
 """The most bytes of options or of front matter; the time that Python takes for dotted keys grows by their square."""
 MAX_PROBLEMS = 10_000
 """The most problems that are listed for a file; reading stops there."""
+_TOO_MANY = "too_many_problems"
+"""The code of what says that there are more."""
 MAX_COLUMNS = 5_000
 """The most columns of a table."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -156,13 +158,13 @@ class Problems(list[Problem]):
 
     def add(self, code: str, path: str, message: str, file: StrPath | None = None) -> None:
         """Add an error at a line or a JSON path."""
-        if len(self) == MAX_PROBLEMS:
-            code = "too_many_problems"
-            message = f"{MAX_PROBLEMS:,} problems up to here; no more are listed"
         self.append(file_problem(code, file or self.file, message, path))
 
     def append(self, problem: Problem) -> None:
-        """Add a problem unless the list is full."""
+        """Add a problem unless the list is full; in place of the first one too many, what says that it is."""
+        if len(self) == MAX_PROBLEMS and problem.code != _TOO_MANY:
+            message = f"{MAX_PROBLEMS:,} problems up to here; no more are listed"
+            problem = file_problem(_TOO_MANY, problem.file, message, problem.path)
         if not self.full:
             super().append(problem)
 
@@ -172,7 +174,7 @@ def too_many(problems: list[Problem], name: str, number: int, before: int = 0) -
     if len(problems) - before < MAX_PROBLEMS:
         return False
     message = f"{MAX_PROBLEMS:,} problems up to here; the rest of the file was not read"
-    problems.append(file_problem("too_many_problems", name, message, f"line {number}"))
+    problems.append(file_problem(_TOO_MANY, name, message, f"line {number}"))
     return True
 
 

@@ -413,3 +413,17 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, stored: bytes) -> N
     path.write_bytes(stored)
     with pytest.raises(InputError, match=rf"runs.txt: not UTF-8 at byte {stored.index(0xFF)}"):
         io_files.text_of(path)
+
+
+def test_problems_of_two_files_say_that_no_more_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(io_files, "MAX_PROBLEMS", 3)
+    problems = io_files.Problems()
+    for name in ("a", "b"):
+        assert not list(io_files.decode_lines(b"x\n" * 2, int, name, "c", problems))
+    problems.add("c", "", "m")
+    assert [(problem.code, problem.file) for problem in problems] == [
+        ("c", "a"),
+        ("c", "a"),
+        ("c", "b"),
+        ("too_many_problems", "b"),
+    ]
