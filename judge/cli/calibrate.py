@@ -32,7 +32,8 @@ def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, fi
     if output.as_json:
         print_json(outcome.calibration)
     else:
-        print(summary(outcome.calibration, columns()).rstrip("\n"))
+        whole = "calibration.md" if plan.out else "--json"
+        print(summary(outcome.calibration, columns(), whole).rstrip("\n"))
     say_accounts(outcome.accounts)
     say_all(outcome.not_drawn)
     if plan.out:

@@ -111,6 +111,8 @@ def test_it_stands_in_table_report_and_summary() -> None:
     text = " ".join(summary(found, 120).split())
     assert "Is it as good as another judge, or as an assessor? judge against grades difference [90 %]" in text
     assert text.count(" EQUIVALENT ") == 1
+    # Without an output folder there is no calibration.md.
+    assert "equivalence (wider terminal or --json)" in " ".join(summary(found, 60, "--json").split())
 
 
 @pytest.mark.long

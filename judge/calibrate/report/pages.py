@@ -347,8 +347,11 @@ def calibration_markdown(calibration: Calibration) -> str:
     return "".join(parts)
 
 
-def summary(calibration: Calibration, columns: int = 80) -> str:
-    """Warnings, the heart of each chapter in lines of the terminal's width, and the verdicts last."""
+def summary(calibration: Calibration, columns: int = 80, whole: str = "calibration.md") -> str:
+    """Warnings, the heart of each chapter in lines of the terminal's width, and the verdicts last.
+
+    `whole`: what has the columns that are left out.
+    """
     lines: list[str] = []
     for warning in calibration.warnings:
         lines += fold(f"! {printable(warning)}", columns)
@@ -356,7 +359,7 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
     for name in names:
         lines.append("")
         for finding in _heart(calibration, name):
-            lines += _drawn(finding, columns)
+            lines += _drawn(finding, columns, whole)
     for name in names:
         lines.append("")
         verdicts = of(calibration.verdicts, name)
@@ -394,12 +397,12 @@ def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRo
     return [rows[place] for place in sorted({*always, *others[: max(0, ROWS - len(always))]})]
 
 
-def _drawn(finding: Finding, columns: int) -> Iterator[str]:
+def _drawn(finding: Finding, columns: int, whole: str) -> Iterator[str]:
     """The tables of a finding, or its sentences where it has none: calibration.md says how tables are read."""
     tables = [part for part in finding.parts if isinstance(part, Table)]
     if finding.title:
         yield from fold(plain(finding.title), columns)
     for table in tables:
-        yield from table_lines(table.names, [*table.cells()], columns, words=table.words(), whole="calibration.md")
+        yield from table_lines(table.names, [*table.cells()], columns, words=table.words(), whole=whole)
     for part in finding.parts if not tables else ():
         yield from fold(plain(str(part)), columns)
