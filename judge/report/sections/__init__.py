@@ -8,6 +8,7 @@ import re
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Criterion, FailureReason, JudgedUnit
+from judge.results.citations import Measure
 from judge.results.rows import RowFlag
 from judge.runs.check import CODES
 from judge.units import UNITS
@@ -91,14 +92,20 @@ def excluded_words(reason: str, unit: JudgedUnit) -> str:
 
 
 def scale_of(criterion: Criterion) -> str:
-    """The grades of a criterion in words: `grades 0 to 3, higher is better`."""
+    """The grades of a criterion in words, `grades 0 to 3, higher is better`, or the range of a measure."""
     lowest, highest = criterion.scale.ends
+    if isinstance(criterion, Measure):
+        return f"a measure from {lowest} to {highest}, {criterion.scale.polarity} is better"
     return f"grades {lowest} to {highest}, {criterion.scale.polarity} is better"
 
 
 def titled(name: str) -> str:
-    """A criterion's name as it stands in a heading."""
-    return name[:1].upper() + name[1:]
+    """A criterion's name as it stands in a heading.
+
+    >>> titled("support_precision_weighted")
+    'Support precision weighted'
+    """
+    return (name[:1].upper() + name[1:]).replace("_", " ")
 
 
 def capped(text: str) -> str:
