@@ -243,24 +243,26 @@ def selected(selection: Choice) -> str:
     """How the judge was chosen, and how much the choice flatters it."""
     statistic = heading(selection.statistic)
     on = grades_of(selection.chosen_on)
-    if len(selection.tried) == 1 and selection.openings is None:
-        return f"{escape(selection.chosen)} is the only candidate: {statistic} {interval(selection.value)} on {on}."
+    value = interval(selection.value)
+    name = escape(selection.chosen)
+    candidates = len(selection.tried)
     texts = [
-        f"{escape(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
-        f": {interval(selection.value)} there."
+        f"{name} was chosen from {candidates} candidates by {statistic} on {on}: {value} there."
+        if candidates > 1
+        else f"{name} is the only candidate: {statistic} {value} on {on}."
     ]
     if selection.test:
         texts.append(f"On test grades: {interval(selection.test)}.")
-    if selection.nested is not None:
+    if selection.nested is not None and candidates > 1:
         texts.append(f"With the choice repeated inside topic folds: {number(selection.nested)}.")
     if selection.after_choice:
         texts.append(f"With an interval that holds for all candidates at once: {interval(selection.after_choice)}.")
-    if selection.optimism is not None:
+    if selection.optimism is not None and candidates > 1:
         texts.append(f"Optimism of the choice: {number(selection.optimism, signed=True)}.")
     others = [name for name in selection.not_separable if name != selection.chosen]
     if others:
         texts.append(f"Others that may be the best, by elimination at 5 %: {'; '.join(map(printable, others))}.")
-    elif len(selection.tried) > 1:
+    elif candidates > 1:
         texts.append("Elimination at 5 % leaves no other candidate.")
     if selection.openings is not None:
         texts.append(
