@@ -12,7 +12,7 @@ from judge.io.plan import OneOf, Option, Options, Positive, pairs
 from judge.io.rows import is_frame, rows_of
 from judge.records import JudgedUnit
 from judge.runs.formats import FORMATS
-from judge.runs.formats.table import ROLES
+from judge.runs.formats.table_rows import ROLES
 from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
 from judge.runs.sources import RunSource, Sources, find_sources, own_profile

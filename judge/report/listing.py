@@ -157,6 +157,7 @@ class _Lister:
             "utterance": turn.utterance,
             "resolved": turn.resolved_utterance,
             "context": [[exchange.utterance, exchange.response] for exchange in turn.context],
+            "references": list(turn.references),
             "ptkb": [[statement.text, statement.ptkb_id in turn.ptkb_provenance] for statement in turn.ptkb],
         }
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
 from judge.io.rows import rows_of
-from judge.runs.formats.table import USUAL, is_table, looks_like_table, read_tables, texts_of
+from judge.runs.formats.table import is_table, looks_like_table, read_tables
+from judge.runs.formats.table_rows import USUAL, texts_of
 from judge.runs.sources import find_sources
 
 ROWS = [

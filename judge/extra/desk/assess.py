@@ -432,6 +432,8 @@ def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, obj
         "passages_count": "passages" in criterion.inputs,
         "turn": work.turns.get(item.turn_id),
         "turn_counts": needs_turn(criterion),
+        # Whoever labels something else is not told the right answer.
+        "reference_counts": "reference" in criterion.inputs,
         "unit": response.unit,
         "levels": _levels(criterion, choice, suggestion),
         "comment": (choice.rationale or "") if choice else "",

@@ -48,7 +48,7 @@ class SheetItem(NamedTuple):
     statements: tuple[str, ...]
     """What is known about the user, where a prompt shows it."""
     conversation: tuple[tuple[str, str], ...]
-    """Who said what before the response; empty without topics."""
+    """Who said what before the response, and reference answers where a prompt shows them; empty without topics."""
     response: str
     passages: tuple[str, ...]
     """The texts of the used passages, in the order in which a judge sees them; empty where no prompt shows them."""
@@ -102,7 +102,7 @@ def make_sheet(
             )
         )
     inputs = set[str]().union(*(rubric.inputs for rubric in rubrics))
-    if turns is None and (needed := inputs & {"context", "utterance", "resolved_utterance", "ptkb"}):
+    if turns is None and (needed := inputs & {"context", "utterance", "resolved_utterance", "ptkb", "reference"}):
         raise UsageError(f"the prompts show {', '.join(sorted(needed))}, so a topics file is needed (--topics)")
     if turns is not None and (missing := sorted({turn for turn, _ in wanted} - turns.keys(), key=natural_key)):
         raise UsageError(f"the topics (--topics) lack turns of the sheet: {', '.join(missing[:5])}")
@@ -185,6 +185,8 @@ def _item(
             conversation.append(("User", _readable(exchange.utterance)))
             conversation.append(("System", _answer(exchange.response, response)))
         conversation.append(("User", _readable(turn.utterance)))
+        if "reference" in inputs:
+            conversation.extend(("Reference", _readable(text)) for text in turn.references)
         if "ptkb" in inputs:
             statements = [_readable(statement.text) for statement in turn.ptkb]
     passages = response.passages if "passages" in inputs else ()

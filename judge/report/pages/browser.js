@@ -465,12 +465,13 @@
   }
 
   function conversationPart(row) {
-    const { utterance, resolved, context, ptkb } = data.told[data.rows.turn[row]];
+    const { utterance, resolved, context, references, ptkb } = data.told[data.rows.turn[row]];
     if (utterance === undefined) return [make("p", { class: "note" }, "The conversation of this turn is not on record.")];
     const parts = [make("h4", {}, "Utterance"), ...textBox(utterance)];
     if (resolved) parts.push(make("p", { class: "note" }, "Resolved: ", make("bdi", {}, resolved)));
     const folded = [];
     if (context.length) folded.push(later(`Conversation before it (${plural(context.length, "exchange")})`, () => context.map(exchange)));
+    if (references.length) folded.push(later("Reference answer", () => references.flatMap((text) => textBox(text))));
     if (ptkb.length) folded.push(later(`PTKB (${plural(ptkb.length, "statement")})`, () => [make("ul", {}, ...ptkb.map(statement))]));
     return folded.length ? [...parts, make("div", { class: "browse-folded" }, ...folded)] : parts;
   }

@@ -3,20 +3,16 @@
 The columns are found by their usual names. A table is its own topics, and its passages are the evidence.
 """
 
-import ast
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
 
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
 from judge.io.ids import groups_of, natural_key
-from judge.io.rows import FrameRow, RowTable, read_rows
+from judge.io.rows import RowTable, read_rows
 from judge.io.tabular import delimiter_of, is_parquet
 from judge.io.text import count, did_you_mean, digest, examples, shown
 from judge.records import Problem
@@ -25,34 +21,15 @@ from judge.runs.document import HEAD, Document, read_head
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace
+from judge.runs.formats.table_rows import ROLES, AnswerRow, Role, answer_rows, are_answers, columns_of
 from judge.runs.records import Exchange, Provenance, Response, Run, RunTurn, Topic, Turn
 
-Role = Literal["question", "answer", "contexts", "reference", "id", "system", "topic", "turn"]
-"""What a column is for."""
-ROLES: tuple[Role, ...] = get_args(Role)
-USUAL: Mapping[Role, tuple[str, ...]] = {
-    "question": ("question", "query", "user_input", "input", "prompt", "request"),
-    "answer": ("answer", "response", "output", "actual_output", "generated_answer"),
-    "contexts": ("contexts", "context", "retrieved_contexts", "retrieval_context", "documents", "passages"),
-    "reference": ("reference", "ground_truth", "expected_output", "expected_answer", "golden_answer"),
-    "id": ("id", "question_id", "query_id", "qid"),
-    "system": ("system", "model", "run", "run_id"),
-    "topic": ("topic", "topic_id", "conversation", "conversation_id"),
-    "turn": ("turn", "turn_number"),
-}
-"""The names by which a column is found, in small letters with `_` between words."""
 SUFFIXES = (".csv", ".tsv", ".tab", ".parquet")
 FORMAT = "table"
 
 _MARKS = frozenset({"turns", "metadata", "references", "responses", "user_utterance", "run_name"})
 """Members that runs of tracks have, and rows of tables have not."""
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
-_SIGNS = re.compile(r"[^a-z0-9]+")
-_LIST = re.compile(r"""\[\s*["'\]]""")
-_TEXT_OF = ("text", "content", "page_content", "contents")
-"""Members of an object that holds a passage."""
-_LITERAL = 1 << 20
-"""Characters of the longest list in Python's form that is read."""
 
 
 class TableSource(msgspec.Struct, frozen=True):
@@ -104,11 +81,11 @@ def looks_like_table(path: Path, head: bytes, named: Mapping[str, str] | None = 
     if is_pool(head) or is_bank(head):
         return False
     if head.lstrip()[:1] not in (b"{", b"["):
-        return _fits(_header(path, head), named)
+        return are_answers(_header(path, head), named)
     names = _keys(head)
     if _MARKS & names:
         return False
-    return _fits(names, named) or (len(head) == HEAD and _fits(_first_keys(path), named))
+    return are_answers(names, named) or (len(head) == HEAD and are_answers(_first_keys(path), named))
 
 
 def is_table(path: Path, named: Mapping[str, str] | None = None) -> bool:
@@ -121,18 +98,6 @@ def is_table(path: Path, named: Mapping[str, str] | None = None) -> bool:
     is_json = head.lstrip()[:1] in (b"{", b"[")
     by_name = suffix in SUFFIXES and bool(head) and not is_json and not is_pool(head) and not is_bank(head)
     return by_name or looks_like_table(path, head, named)
-
-
-def _fits(names: Iterable[str], named: Mapping[str, str] | None) -> bool:
-    """Whether some column is an answer, and some the question or its id."""
-    names = set(names)
-    given = named or {}
-    usual = {_plain_name(name) for name in names}
-
-    def has(role: Role) -> bool:
-        return given[role] in names if role in given else not usual.isdisjoint(USUAL[role])
-
-    return has("answer") and (has("question") or has("id"))
 
 
 def _header(path: Path, head: bytes) -> list[str]:
@@ -152,10 +117,6 @@ def _first_keys(path: Path) -> set[str]:
     problems: list[Problem] = []
     table = read_rows(path, problems)
     return set() if table is None or _MARKS & set(table.columns) else set(table.rows[0].cells)
-
-
-def _plain_name(name: str) -> str:
-    return _SIGNS.sub("_", name.lower()).strip("_")
 
 
 def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | None = None) -> Tables:
@@ -179,43 +140,14 @@ def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | Non
         table = path if isinstance(path, RowTable) else read_rows(path, problems)
         if table is None:
             continue
-        columns = _columns_of(table, named, problems)
+        columns = columns_of(table, named, problems)
         if columns is not None:
             tables.append((table, columns))
     refuse(problems, "tables of answers that cannot be read as runs")
-    read = _Questions(problems)
-    sources = [read.take(table, columns) for table, columns in tables]
+    answers = _Answers(problems)
+    sources = [answers.take(table, columns) for table, columns in tables]
     refuse(problems, "tables of answers that cannot be read as runs")
-    return Tables(tuple(sources), read.runs(), read.topics(), any("contexts" in columns for _, columns in tables))
-
-
-def _columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> dict[Role, str] | None:
-    """The column of each role; None, and a problem, where columns are absent or fit twice."""
-    columns: dict[Role, str] = {}
-    wrong: list[str] = []
-    found = f"found {', '.join(map(shown, table.columns[:20]))}"
-    for role in ROLES:
-        if role in named:
-            if named[role] in table.columns:
-                columns[role] = named[role]
-            else:
-                wrong.append(f"no column {shown(named[role])} for {role}; {found}")
-            continue
-        fitting = [name for name in table.columns if _plain_name(name) in USUAL[role] and name not in named.values()]
-        if len(fitting) > 1:
-            several = " and ".join(map(shown, fitting))
-            wrong.append(f"{several} may each be the {role}; name one: --column {role}={fitting[0]}")
-        elif fitting:
-            columns[role] = fitting[0]
-    if not wrong and "answer" not in columns:
-        usual = ", ".join(USUAL["answer"])
-        wrong.append(f"no column of answers ({usual}); {found}; name it: --column answer=COLUMN")
-    if not wrong and not columns.keys() & {"question", "id"}:
-        usual = ", ".join(USUAL["question"])
-        wrong.append(f"no column of questions ({usual}); {found}; name it: --column question=COLUMN")
-    for message in wrong:
-        problems.append(problem("wrong_table", table.file, "the columns", message))
-    return None if wrong else columns
+    return Tables(tuple(sources), answers.runs(), answers.topics(), any("contexts" in columns for _, columns in tables))
 
 
 class _Question(msgspec.Struct):
@@ -224,170 +156,143 @@ class _Question(msgspec.Struct):
     topic_id: str
     number: int
     text: str | None
-    references: dict[str, None]
-    answers: dict[str, str]
-    """The answer of each system."""
     place: str
+    references: dict[str, None] = msgspec.field(default_factory=dict)
+    answers: dict[str, str] = msgspec.field(default_factory=dict)
+    """The answer of each system."""
 
     @property
     def turn_id(self) -> str:
         return f"{self.topic_id}_{self.number}"
 
+    def as_exchange(self, systems: int) -> Exchange:
+        """What later turns of the conversation show of this one.
 
-class _Questions:
-    """The questions of tables, by what tells them apart, and the answers of each run."""
+        That is the reference answer or, where there is one system only, its own; of several each had another
+        conversation.
+        """
+        said = next(iter(self.references), "")
+        if not said and systems == 1:
+            said = next(iter(self.answers.values()), "")
+        return Exchange(str(self.text), said)
+
+
+class _TurnNames:
+    """The topic and the number of each row's turn."""
+
+    def __init__(self) -> None:
+        self._topic_of: dict[str, str] = {}
+        """Text of a question without an id to its topic."""
+        self._turns_in: Counter[str] = Counter()
+        self._number_of: dict[tuple[str, str, int], int] = {}
+        self._asked: Counter[tuple[str, str, str, str]] = Counter()
+
+    def name(self, row: AnswerRow) -> tuple[str, int]:
+        """The topic and the number of a row's turn; rows of several systems with one question have one turn."""
+        if row.number is not None:
+            return row.topic or row.label, row.number
+        if row.topic or not row.label:
+            return self._next_of_topic(row)
+        # Of a table without questions, ids may be those of turns.
+        topic_id, _, number = row.label.rpartition("_")
+        if row.question is None and usable_turn_id(row.label) and number.isdecimal():
+            return topic_id, int(number)
+        return row.label, 1
+
+    def _next_of_topic(self, row: AnswerRow) -> tuple[str, int]:
+        """A question's turn in its topic; the same question again, by the same system, is another one."""
+        text = str(row.question)
+        asked = (row.run_id, row.topic, row.label, text)
+        self._asked[asked] += 1
+        topic_id = row.topic or self._topic_of.setdefault(text, f"q{len(self._topic_of) + 1}")
+        turn = (row.topic, row.label or text, self._asked[asked])
+        if turn not in self._number_of:
+            self._turns_in[topic_id] += 1
+            self._number_of[turn] = self._turns_in[topic_id]
+        return topic_id, self._number_of[turn]
+
+
+class _TableRun(msgspec.Struct):
+    """The answers of one system."""
+
+    run_id: str
+    table: RowTable
+    turns: list[RunTurn] = msgspec.field(default_factory=list)
+    places: list[TurnPlace] = msgspec.field(default_factory=list)
+
+    def add(self, row: AnswerRow, turn_id: str) -> None:
+        """Add the answer of a row."""
+        listed = tuple(Provenance(f"p-{digest(text)[:12]}", None, True, text) for text in row.contexts)
+        self.turns.append(RunTurn(turn_id, (Response(1, row.answer, listed),)))
+        self.places.append(TurnPlace(row.place, (ResponsePlace(row.place),)))
+
+    def read(self, *, alone: bool) -> ReadRun:
+        """The run; `alone`: whether its table has no other."""
+        run = Run(
+            run_id=self.run_id,
+            run_type=None,
+            team=None,
+            format=FORMAT,
+            file=self.table.file if alone else f"{self.table.file} ({self.run_id})",
+            digest=self.table.digest,
+            eval_response=True,
+            turns=tuple(self.turns),
+        )
+        return ReadRun(run, (), tuple(self.places))
+
+
+class _Answers:
+    """The questions of tables, and the answers of each system."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self._problems = problems
+        self._names = _TurnNames()
         self._questions: dict[str, _Question] = {}
-        self._numbers: dict[str, str] = {}
-        """Text of a question without an id to its topic."""
-        self._in_topic: Counter[str] = Counter()
-        self._turn_of: dict[tuple[str, str, int], int] = {}
         self._conversations: set[str] = set()
-        self._runs: dict[str, list[tuple[RunTurn, TurnPlace]]] = {}
-        self._files: dict[str, RowTable] = {}
-        self._alone: dict[str, bool] = {}
+        """Topics whose turns the table numbers."""
+        self._runs: dict[str, _TableRun] = {}
 
     def take(self, table: RowTable, columns: Mapping[Role, str]) -> TableSource:
         """Add the rows of a table; what is wrong with them is added to the problems."""
-        ids = [_label(row.cells.get(columns["id"])) for row in table.rows] if "id" in columns else []
-        by_id = bool(ids) and all(usable_turn_id(f"{label}_1") for label in ids)
-        seen: Counter[tuple[str, ...]] = Counter()
         places: dict[tuple[str, str], str] = {}
-        keys: list[tuple[str, str]] = []
-        for number, row in enumerate(table.rows):
-            run_id = _label(row.cells.get(columns["system"])) if "system" in columns else table.stem
-            if not run_id:
-                self._bad(table, row, f"no name of a system in the column {shown(columns['system'])}")
-                continue
-            label = ids[number] if by_id else ""
-            question = self._question(table, columns, row, run_id, label, seen)
-            if question is None:
-                continue
-            key = (run_id, question.turn_id)
-            if key in places:
-                about = f"the id {shown(label)}" if label else f"the turn {question.turn_id}"
-                self._bad(table, row, f"{about} of {shown(run_id)} was already at {places[key]}")
-                continue
-            places[key] = row.place
-            keys.append(key)
-            self._add(table, columns, row, run_id, question)
-        for run_id in dict.fromkeys(run_id for run_id, _ in keys):
-            other = self._files.setdefault(run_id, table)
+        for row in answer_rows(table, columns, self._problems):
+            question = self._question_of(row, table)
+            key = (row.run_id, question.turn_id)
+            if question.text != row.question:
+                asks = f"asks {shown(row.question)} here, {shown(question.text)} at {question.place}"
+                self._wrong(table, row.place, f"{question.turn_id} {asks}")
+            elif key in places:
+                about = f"the id {shown(row.label)}" if row.label else f"the turn {question.turn_id}"
+                self._wrong(table, row.place, f"{about} of {shown(row.run_id)} was already at {places[key]}")
+            else:
+                places[key] = row.place
+                question.references.update(dict.fromkeys(row.references))
+                question.answers[row.run_id] = row.answer
+                self._runs.setdefault(row.run_id, _TableRun(row.run_id, table)).add(row, question.turn_id)
+        for run_id in dict.fromkeys(run_id for run_id, _ in places):
+            other = self._runs[run_id].table
             if other is not table:
                 message = f"the run {shown(run_id)} is also in {other.file}: name the systems in a column"
-                self._problems.append(problem("wrong_table", table.file, "the runs", message))
-        alone = len({run_id for run_id, _ in keys}) == 1
-        self._alone.update({run_id: alone for run_id, _ in keys})
-        return TableSource(table.without_rows(), columns, tuple(keys))
+                self._wrong(table, "the runs", message)
+        return TableSource(table.without_rows(), columns, tuple(places))
 
-    def _bad(self, table: RowTable, row: FrameRow, message: str) -> None:
-        self._problems.append(problem("wrong_table", table.file, row.place, message))
-
-    def _question(
-        self, table: RowTable, columns: Mapping[Role, str], row: FrameRow, run_id: str, label: str, seen: Counter[Any]
-    ) -> _Question | None:
-        """The question of a row; None, and a problem, if it has none."""
-        text: str | None = None
-        if "question" in columns:
-            text = _label(row.cells.get(columns["question"]))
-            if not text:
-                self._bad(table, row, f"no question in the column {shown(columns['question'])}")
-                return None
-        elif not label:
-            self._bad(table, row, f"no usable id in the column {shown(columns['id'])}: letters and digits, no spaces")
-            return None
-        topic = _label(row.cells.get(columns["topic"])) if "topic" in columns else ""
-        if "topic" in columns and not usable_turn_id(f"{topic}_1"):
-            self._bad(table, row, f"topic {shown(topic)}: expected letters and digits without spaces")
-            return None
-        if "turn" in columns:
-            given = row.cells.get(columns["turn"])
-            number = _whole(given)
-            if number is None:
-                self._bad(table, row, f"turn {shown(given)}: expected a whole number, 0 or more")
-                return None
-            topic_id = topic or label
-            if not topic_id:
-                self._bad(table, row, "a turn without a conversation: name its column (--column topic=COLUMN)")
-                return None
+    def _question_of(self, row: AnswerRow, table: RowTable) -> _Question:
+        topic_id, number = self._names.name(row)
+        if row.number is not None:
             self._conversations.add(topic_id)
-        elif label and not topic:
-            # Of a table without questions, ids may be those of turns.
-            head, _, last = label.rpartition("_")
-            own = text is None and usable_turn_id(label) and last.isdecimal()
-            topic_id = head if own else label
-            number = int(last) if own else 1
-        else:
-            # The same question again, by the same system, is another turn of its topic.
-            seen[run_id, topic, label, text] += 1
-            which = (topic, label or str(text), seen[run_id, topic, label, text])
-            topic_id = topic or self._numbers.setdefault(str(text), f"q{len(self._numbers) + 1}")
-            if which not in self._turn_of:
-                self._in_topic[topic_id] += 1
-                self._turn_of[which] = self._in_topic[topic_id]
-            number = self._turn_of[which]
-        new = _Question(topic_id, number, text, {}, {}, f"{table.file}, {row.place}")
-        question = self._questions.setdefault(new.turn_id, new)
-        if question.text != text:
-            self._bad(
-                table, row, f"{question.turn_id} asks {shown(text)} here, {shown(question.text)} at {question.place}"
-            )
-            return None
-        return question
+        new = _Question(topic_id=topic_id, number=number, text=row.question, place=f"{table.file}, {row.place}")
+        return self._questions.setdefault(new.turn_id, new)
 
-    def _add(
-        self, table: RowTable, columns: Mapping[Role, str], row: FrameRow, run_id: str, question: _Question
-    ) -> None:
-        """Add the answer of a row to its run."""
-        found: dict[str, list[str]] = {}
-        for role in ("contexts", "reference"):
-            cell = row.cells.get(columns[role]) if role in columns else None
-            texts = texts_of(cell)
-            if texts is None:
-                message = (
-                    f"column {shown(columns[role])}: expected a text, or a list of texts as JSON; found {shown(cell)}"
-                )
-                self._bad(table, row, message)
-            found[role] = texts or []
-        answer = row.cells.get(columns["answer"])
-        if answer is not None and not isinstance(answer, str):
-            if isinstance(answer, list | dict):
-                self._bad(table, row, f"column {shown(columns['answer'])}: expected a text, found {shown(answer)}")
-                return
-            answer = str(answer)
-        question.references.update(dict.fromkeys(found["reference"]))
-        question.answers[run_id] = answer or ""
-        listed = tuple(Provenance(f"p-{digest(text)[:12]}", None, True, text) for text in found["contexts"])
-        turn = RunTurn(question.turn_id, (Response(1, answer or "", listed),))
-        place = TurnPlace(row.place, (ResponsePlace(row.place),))
-        self._runs.setdefault(run_id, []).append((turn, place))
+    def _wrong(self, table: RowTable, place: str, message: str) -> None:
+        self._problems.append(problem("wrong_table", table.file, place, message))
 
     def runs(self) -> tuple[ReadRun, ...]:
         """A run for each system."""
-        made: list[ReadRun] = []
-        for run_id, turns in self._runs.items():
-            table = self._files[run_id]
-            run = Run(
-                run_id=run_id,
-                run_type=None,
-                team=None,
-                format=FORMAT,
-                file=table.file if self._alone[run_id] else f"{table.file} ({run_id})",
-                digest=table.digest,
-                eval_response=True,
-                turns=tuple(turn for turn, _ in turns),
-            )
-            made.append(ReadRun(run, (), tuple(place for _, place in turns)))
-        return tuple(made)
+        in_file = Counter(run.table.file for run in self._runs.values())
+        return tuple(run.read(alone=in_file[run.table.file] == 1) for run in self._runs.values())
 
     def topics(self) -> tuple[Topic, ...] | None:
-        """The questions as topics; None without questions.
-
-        In a conversation, what the user said before is shown with the reference answer or, where there is one system
-        only, with its own; of several systems each had another conversation.
-        """
+        """The questions as topics; None without questions."""
         if any(question.text is None for question in self._questions.values()):
             return None
         of_topics = groups_of((question.topic_id, question) for question in self._questions.values())
@@ -407,66 +312,9 @@ class _Questions:
                 )
                 turns.append(turn)
                 if topic_id in self._conversations:
-                    context = (*context, Exchange(turn.utterance, self._said(question)))
+                    context = (*context, question.as_exchange(len(self._runs)))
             topics.append(Topic(topic_id, None, (), tuple(turns)))
         return tuple(topics)
-
-    def _said(self, question: _Question) -> str:
-        if question.references:
-            return next(iter(question.references))
-        return next(iter(question.answers.values()), "") if len(self._runs) == 1 else ""
-
-
-def _label(cell: Any) -> str:
-    """A cell as a name or a question; "" of none."""
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    return "" if cell is None or isinstance(cell, list | dict) else str(cell).strip()
-
-
-def _whole(cell: Any) -> int | None:
-    text = _label(cell)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
-
-
-def texts_of(cell: Any) -> list[str] | None:
-    r"""The texts in a cell: one, a list, or a list as JSON or Python writes it; None if they cannot be read.
-
-    >>> texts_of('["a", "b"]'), texts_of("['a']"), texts_of("[1] says a"), texts_of(None), texts_of('["a"')
-    (['a', 'b'], ['a'], ['[1] says a'], [], None)
-    """
-    if isinstance(cell, str):
-        text = cell.strip()
-        if not _LIST.match(text):
-            return [text] if text else []
-        values = _listed(text)
-    elif isinstance(cell, dict):
-        values = [cell]
-    else:
-        values = [] if cell is None else cell
-    if not isinstance(values, list):
-        return None
-    texts: list[str] = []
-    for value in values:
-        if isinstance(value, dict):
-            value = next((value[name] for name in _TEXT_OF if name in value), value)
-        if value is None:
-            continue
-        if not isinstance(value, str):
-            return None
-        if value.strip():
-            texts.append(value.strip())
-    return texts
-
-
-def _listed(text: str) -> Any:
-    """The list that a text writes; None if it writes none."""
-    with suppress(ValueError, RecursionError):
-        return json.loads(text)
-    if len(text) <= _LITERAL:
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            return ast.literal_eval(text)
-    return None
 
 
 def _sniff(document: Document) -> bool:

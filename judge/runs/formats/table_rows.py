@@ -1,0 +1,213 @@
+"""The columns of a table of answers, found by their usual names, and what each row says."""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple, get_args
+
+from judge.io.rows import FrameRow, RowTable
+from judge.io.text import shown
+from judge.records import Problem
+from judge.runs.check import problem
+from judge.runs.fields import usable_turn_id
+
+Role = Literal["question", "answer", "contexts", "reference", "id", "system", "topic", "turn"]
+"""What a column is for."""
+ROLES: tuple[Role, ...] = get_args(Role)
+USUAL: Mapping[Role, tuple[str, ...]] = {
+    "question": ("question", "query", "user_input", "input", "prompt", "request"),
+    "answer": ("answer", "response", "output", "actual_output", "generated_answer"),
+    "contexts": ("contexts", "context", "retrieved_contexts", "retrieval_context", "documents", "passages"),
+    "reference": ("reference", "ground_truth", "expected_output", "expected_answer", "golden_answer"),
+    "id": ("id", "question_id", "query_id", "qid"),
+    "system": ("system", "model", "run", "run_id"),
+    "topic": ("topic", "topic_id", "conversation", "conversation_id"),
+    "turn": ("turn", "turn_number"),
+}
+"""The names by which a column is found, in small letters with `_` between words."""
+
+_SIGNS = re.compile(r"[^a-z0-9]+")
+_LIST = re.compile(r"""\[\s*["'\]]""")
+_TEXT_OF = ("text", "content", "page_content", "contents")
+"""Members of an object that holds a passage."""
+_LITERAL = 1 << 20
+"""Characters of the longest list in Python's form that is read."""
+
+
+def are_answers(names: Iterable[str], named: Mapping[str, str] | None) -> bool:
+    """Whether some column is an answer, and some the question or its id.
+
+    `named`: the columns that the user names, by role.
+    """
+    names = set(names)
+    given = named or {}
+    usual = {_plain_name(name) for name in names}
+
+    def has(role: Role) -> bool:
+        return given[role] in names if role in given else not usual.isdisjoint(USUAL[role])
+
+    return has("answer") and (has("question") or has("id"))
+
+
+def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> dict[Role, str] | None:
+    """The column of each role; None, and a problem, where columns are absent or fit twice."""
+    columns: dict[Role, str] = {}
+    wrong: list[str] = []
+    found = f"found {', '.join(map(shown, table.columns[:20]))}"
+    for role in ROLES:
+        if role in named:
+            if named[role] in table.columns:
+                columns[role] = named[role]
+            else:
+                wrong.append(f"no column {shown(named[role])} for {role}; {found}")
+            continue
+        fitting = [name for name in table.columns if _plain_name(name) in USUAL[role] and name not in named.values()]
+        if len(fitting) > 1:
+            several = " and ".join(map(shown, fitting))
+            wrong.append(f"{several} may each be the {role}; name one: --column {role}={fitting[0]}")
+        elif fitting:
+            columns[role] = fitting[0]
+    if not wrong and "answer" not in columns:
+        usual = ", ".join(USUAL["answer"])
+        wrong.append(f"no column of answers ({usual}); {found}; name it: --column answer=COLUMN")
+    if not wrong and not columns.keys() & {"question", "id"}:
+        usual = ", ".join(USUAL["question"])
+        wrong.append(f"no column of questions ({usual}); {found}; name it: --column question=COLUMN")
+    for message in wrong:
+        problems.append(problem("wrong_table", table.file, "the columns", message))
+    return None if wrong else columns
+
+
+def _plain_name(name: str) -> str:
+    return _SIGNS.sub("_", name.lower()).strip("_")
+
+
+class AnswerRow(NamedTuple):
+    """What a row of a table says."""
+
+    place: str
+    """Where it is in its file, in words."""
+    run_id: str
+    label: str
+    """The question's id; "" where the table has none that can be part of a turn's id."""
+    question: str | None
+    """None in a table without questions."""
+    topic: str
+    """"" in a table without topics."""
+    number: int | None
+    """The number of the turn in its topic; None in a table without."""
+    answer: str
+    contexts: list[str]
+    references: list[str]
+
+
+def answer_rows(table: RowTable, columns: Mapping[Role, str], problems: list[Problem]) -> Iterator[AnswerRow]:
+    """The rows of a table; of one that cannot be used, all that is wrong is added to the problems instead."""
+    ids = [plain_text(row.cells.get(columns["id"])) for row in table.rows] if "id" in columns else []
+    by_id = bool(ids) and all(usable_turn_id(f"{label}_1") for label in ids)
+    for index, row in enumerate(table.rows):
+        wrong: list[str] = []
+        read = _read_row(table, columns, row, ids[index] if by_id else "", wrong)
+        for message in wrong:
+            problems.append(problem("wrong_table", table.file, row.place, message))
+        if not wrong:
+            yield read
+
+
+def _read_row(table: RowTable, columns: Mapping[Role, str], row: FrameRow, label: str, wrong: list[str]) -> AnswerRow:
+    """What a row says; what is wrong with it is added to `wrong`."""
+    cells = {role: row.cells.get(column) for role, column in columns.items()}
+    run_id = plain_text(cells["system"]) if "system" in cells else table.stem
+    if not run_id:
+        wrong.append(f"no name of a system in the column {shown(columns['system'])}")
+    question = plain_text(cells["question"]) if "question" in cells else None
+    if question == "":
+        wrong.append(f"no question in the column {shown(columns['question'])}")
+    if question is None and not label:
+        wrong.append(f"no usable id in the column {shown(columns['id'])}: letters and digits, no spaces")
+    topic = plain_text(cells.get("topic"))
+    if "topic" in cells and not usable_turn_id(f"{topic}_1"):
+        wrong.append(f"topic {shown(topic)}: expected letters and digits without spaces")
+    number = None
+    if "turn" in cells:
+        number = _whole_number(cells["turn"])
+        if number is None:
+            wrong.append(f"turn {shown(cells['turn'])}: expected a whole number, 0 or more")
+        if not topic and not label:
+            wrong.append("a turn without a conversation: name its column (--column topic=COLUMN)")
+    listed: dict[Role, list[str]] = {"contexts": [], "reference": []}
+    for role in listed:
+        texts = texts_of(cells.get(role))
+        if texts is None:
+            found = shown(cells[role])
+            wrong.append(f"column {shown(columns[role])}: expected a text, or a list of texts as JSON; found {found}")
+        else:
+            listed[role] = texts
+    answer = cells["answer"]
+    if isinstance(answer, list | dict):
+        wrong.append(f"column {shown(columns['answer'])}: expected a text, found {shown(answer)}")
+    return AnswerRow(
+        place=row.place,
+        run_id=run_id,
+        label=label,
+        question=question,
+        topic=topic,
+        number=number,
+        answer="" if answer is None else str(answer),
+        contexts=listed["contexts"],
+        references=listed["reference"],
+    )
+
+
+def plain_text(cell: Any) -> str:
+    """A cell as a name or a question; "" of none."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return "" if cell is None or isinstance(cell, list | dict) else str(cell).strip()
+
+
+def _whole_number(cell: Any) -> int | None:
+    text = plain_text(cell)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
+
+
+def texts_of(cell: Any) -> list[str] | None:
+    r"""The texts in a cell: one, a list, or a list as JSON or Python writes it; None if they cannot be read.
+
+    >>> texts_of('["a", "b"]'), texts_of("['a']"), texts_of("[1] says a"), texts_of(None), texts_of('["a"')
+    (['a', 'b'], ['a'], ['[1] says a'], [], None)
+    """
+    if isinstance(cell, str):
+        text = cell.strip()
+        if not _LIST.match(text):
+            return [text] if text else []
+        values = _listed(text)
+    elif isinstance(cell, dict):
+        values = [cell]
+    else:
+        values = [] if cell is None else cell
+    if not isinstance(values, list):
+        return None
+    texts: list[str] = []
+    for value in values:
+        if isinstance(value, dict):
+            value = next((value[name] for name in _TEXT_OF if name in value), value)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            return None
+        if value.strip():
+            texts.append(value.strip())
+    return texts
+
+
+def _listed(text: str) -> Any:
+    """The list that a text writes; None if it writes none."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    if len(text) <= _LITERAL:
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(text)
+    return None
