@@ -227,7 +227,6 @@ def table_records(
     One reason is a cell of more than `longest` characters.
     """
     text = without_hint(text)
-    csv.field_size_limit(longest)
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     # A stream of the text would take four bytes for each of its characters.
@@ -235,6 +234,8 @@ def table_records(
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     while True:
         line = reader.line_num + 1
+        # The limit is that of the process, which reads other tables too.
+        others = csv.field_size_limit(longest)
         try:
             cells = next(reader)
         except StopIteration:
@@ -242,6 +243,8 @@ def table_records(
         except csv.Error as error:
             yield line, f"cannot be read as a table from here on: {error}"
             return
+        finally:
+            csv.field_size_limit(others)
         if any(cell.strip() for cell in cells):
             yield line, tuple(cell.strip() for cell in cells)
 

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import io
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.io import tabular
 from judge.io.folder import temporary_name
 from judge.io.table import tsv
-from judge.io.tabular import plain_frame, read_table, write_parquet
+from judge.io.tabular import plain_frame, read_table, table_records, write_parquet
 from judge.records import Problem
 from tests.conftest import put
 
@@ -274,3 +275,11 @@ def test_an_extension_type_is_neither() -> None:
     column = pl.Series("c", [1]).ext.to(pl.Extension("some.type", pl.Int64))
     frame, neither = plain_frame(pl.DataFrame([column]))
     assert (frame.rows(), neither) == ([("",)], ["c"])
+
+
+def test_how_long_a_cell_may_be_is_the_process_s_own_again() -> None:
+    before = csv.field_size_limit()
+    assert [cells for _, cells in table_records("a,b\n1,2\n", ",", longest=8)] == [("a", "b"), ("1", "2")]
+    (_, said), *_ = table_records("long,b\n", ",", longest=3)
+    assert "field larger than field limit (3)" in said
+    assert csv.field_size_limit() == before
