@@ -97,6 +97,7 @@ from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, find_runs, read_run, rules_of
+from judge.runs.formats.table import read_tables as read_answers
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
@@ -572,6 +573,21 @@ def _examples(pattern: str) -> tuple[bytes, ...]:
     return tuple(unpack(path.read_bytes(), path.name) for path in sorted(ROOT.glob(pattern)))
 
 
+def _table(path: Path) -> None:
+    """What a table of answers is read as, with its topics; and its rows once more, as for its results."""
+    tables = read_answers([path])
+    for source in tables.sources:
+        assert len(source.table.again().rows) == len(source.keys)
+
+
+def _table_parquet() -> tuple[bytes, ...]:
+    import polars
+
+    out = io.BytesIO()
+    polars.DataFrame({"question": ["q", "r"], "contexts": [["c"], []], "answer": ["a", None]}).write_parquet(out)
+    return (out.getvalue(),)
+
+
 def _parquet() -> tuple[bytes, ...]:
     import polars
 
@@ -713,6 +729,10 @@ READERS: dict[str, Reader] = {
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
     "regin-pool": Reader(lambda: _examples("examples/regin/*.pool"), partial(_regin, pool=True)),
     "regin-bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_regin, pool=False)),
+    "table-csv": Reader(_stored("table_csv"), _read(_table, "t.csv")),
+    "table-lines": Reader(_stored("table_lines"), _read(_table, "t.jsonl")),
+    "table-json": Reader(_stored("table_json"), _read(_table, "t.json")),
+    "table-parquet": Reader(_table_parquet, _read(_table, "t.parquet")),
     "topics": Reader(_stored("topics", examples="examples/topics.json"), _read(read_topics, "topics.json")),
     "passages": Reader(_stored("passages", "psg_text"), _passages),
     "passages-packed": Reader(_packed, _passages),

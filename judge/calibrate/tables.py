@@ -16,7 +16,7 @@ from judge.io.text import count, did_you_mean, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.runs.document import read_head
-from judge.runs.formats.table import USUAL
+from judge.runs.formats.table_rows import USUAL
 
 GradeRole = Literal["human", "judge"]
 """Whose grades a column has."""

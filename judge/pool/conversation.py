@@ -98,18 +98,33 @@ def is_genuine(turn: PooledTurn) -> bool:
 
 
 def joined(turns: Iterable[PooledTurn]) -> dict[str, PooledTurn]:
-    """The turns of several runs by id."""
+    """The turns of several runs by id; an InputError if one id has two questions or conversations."""
     found: dict[str, PooledTurn] = {}
     for turn in turns:
-        if found.setdefault(turn.turn_id, turn) != turn:
-            if is_own_turn(turn.turn_id):
-                raise InputError(f"two conversations have the turn id {turn.turn_id}: a run was made to have it")
-            raise InputError(
-                f"the question {turn.turn_id} is {shown(turn.utterance)} in one table and "
-                f"{shown(found[turn.turn_id].utterance)} in another, or has other references: give the questions ids "
-                "in a column"
-            )
+        known = found.setdefault(turn.turn_id, turn)
+        if known == turn:
+            continue
+        if is_own_turn(turn.turn_id):
+            raise InputError(f"two conversations have the turn id {turn.turn_id}: a run was made to have it")
+        # A table without references may be about the questions of one that has them.
+        references = known.references or turn.references
+        question = msgspec.structs.replace(known, references=references)
+        if question != msgspec.structs.replace(turn, references=turn.references or references):
+            raise InputError(_differ(known, turn))
+        found[turn.turn_id] = question
     return found
+
+
+def _differ(known: PooledTurn, turn: PooledTurn) -> str:
+    """How two tables differ about one question."""
+    if turn.utterance != known.utterance:
+        return (
+            f"{turn.turn_id} asks {shown(turn.utterance)} in one table and {shown(known.utterance)} in another: "
+            "give the questions ids in a column"
+        )
+    if (turn.previous, turn.answer) != (known.previous, known.answer):
+        return f"{turn.turn_id}: what was said before it is not the same in two tables: judge them apart"
+    return f"{turn.turn_id}: {shown(turn.utterance)} has other references in one table than in another"
 
 
 def with_earlier(turn_ids: Iterable[str], turns: Mapping[str, PooledTurn]) -> dict[str, PooledTurn]:
