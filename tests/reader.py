@@ -288,6 +288,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "out": _judged,
     "docs/report.md: out": _overlapping,
     **_several(_judged_once, "judged out-may out-june out-2024 out-2025 out-2026 before after a"),
+    "judge calibrate: labels.csv": _text("id,human,judge\n1,3,3\n2,0,1\n3,2,2\n4,3,2\n5,0,0\n6,1,1\n"),
     "judge evaluate qrels: out": _judged_once,
     "b": _overlapping,
     "people.jsonl": _matched,

@@ -52,5 +52,5 @@ def files_page(written: Mapping[str, str]) -> dict[str, str]:
             parts.append(f"## {title(written[home])}\n\n[The page]({relative(home, PAGE)}) on the subject.\n")
         above = page
         said = [f"### {', '.join(map(code, names))}", content[:1].upper() + content[1:], about.strip()]
-        parts.append(re.sub(r"\]\((?=[\w-]+\.md\))", "](../", "\n\n".join(filter(None, said))) + "\n")
+        parts.append(re.sub(r"\]\((?=([\w-]+/)?[\w-]+\.md\))", "](../", "\n\n".join(filter(None, said))) + "\n")
     return {PAGE: "\n".join(parts)}

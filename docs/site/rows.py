@@ -14,6 +14,8 @@ from judge.records import Criterion, Level
 from judge.report.sections import EXCLUDED
 from judge.runs.check import SECTIONS
 from judge.runs.formats import FORMATS, format_of, rules_of
+from judge.runs.formats.table import FORMAT
+from judge.runs.formats.table_rows import USUAL
 
 
 def row_pages() -> dict[str, str]:
@@ -108,6 +110,7 @@ def _formats() -> str:
             "lines": "JSON Lines, one turn a line",
             "entries": "a JSON array or JSON Lines, a turn each",
             "pool": "a pool beside its bank",
+            "table": "a table, an answer a row",
         }
         pairs = [
             ("file", form[rules.form]),
@@ -125,6 +128,13 @@ def _formats() -> str:
         ]
         about = format_of(name).about
         parts += [f"## {code(name)}", escaped(about), facts(pairs)]
+        if name == FORMAT:
+            usual = [(code(role), ", ".join(map(code, names))) for role, names in USUAL.items()]
+            parts += [
+                "What each column is for, and the names by which it is found; small letters and capitals, spaces and "
+                "hyphens are the same. [Judge your own answers](../how-to/your-own-answers.md) leads through it.",
+                table(("role", "usual names"), usual),
+            ]
     return "\n\n".join(parts) + "\n"
 
 

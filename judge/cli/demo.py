@@ -153,6 +153,7 @@ def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None], cit
     more = f"report {at}/judged --gold {shlex.quote(str(gold))}" if plan.full else f"demo {at} --full"
     print_listed(f"  {judge} {more}")
     print_listed(f"  {judge} validate --runs {runs}/runs --topics {runs}/topics.json")
+    print_listed(f"  {judge} run --runs {runs}/answers.csv --criteria groundedness --model baseline/overlap")
     print_listed(f"  {judge} run --runs RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run")
 
 
