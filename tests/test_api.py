@@ -373,7 +373,7 @@ PROBLEMS = Table(Problem("code", "error", "run.json", turn, "$", HOSTILE) for tu
 
 
 def test_a_record_is_one_short_line() -> None:
-    assert repr(pool(["a", "b"])) == "Pool(responses=2, passages=1, exclusions=0, runs=0, turns=0)"
+    assert repr(pool(["a", "b"])) == "Pool(responses=2, passages=1, exclusions=0, runs=0, turns=0, answers=0)"
     assert repr(Message("user", "word " * 1000)) == f"Message(role='user', content={'word ' * 8!r}…)"
     assert repr(Estimate(0.123456, None, 0.5, 3, 2)) == "Estimate(value=0.1235, high=0.5, n=3, topics=2)"
     assert "\x1b" not in repr(PROBLEMS[0])
