@@ -145,13 +145,17 @@ def test_a_grade_off_the_scale_in_either_order_is_no_verdict(tmp_path: Path) -> 
         assert (row.gold, row.n, row.without_grade) == (51, 51 - lost, {"off_scale": lost})
 
 
-def test_commands_that_compare_grades_one_by_one_refuse_pairs(tmp_path: Path) -> None:
+def test_drift_compares_grades_one_by_one_so_it_refuses_pairs(tmp_path: Path) -> None:
     out = tmp_path / "out"
     judged(tmp_path, better)
     with pytest.raises(UsageError, match="judgments of pairs: both orders have one mean at every date"):
         compare_dates(DriftPlan(before=out, after=out))
-    with pytest.raises(UsageError, match="a pool of pairs: name the criteria to label"):
-        draw_gold_plan(GoldDrawPlan(pool=out, n=9, seed=1, out=tmp_path / "plan.jsonl"))
+
+
+def test_a_plan_for_pairs_is_of_the_only_criterion_of_pairs(tmp_path: Path) -> None:
+    judged(tmp_path, better)
+    plan = draw_gold_plan(GoldDrawPlan(pool=tmp_path / "out", n=9, seed=1, out=tmp_path / "plan.jsonl"))
+    assert {name for row in plan.rows for name in row.criteria} == {"preference"}
 
 
 def test_a_judge_of_pairs_is_asked_in_both_orders_certified_and_recognized(tmp_path: Path) -> None:
