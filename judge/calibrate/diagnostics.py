@@ -91,10 +91,12 @@ def families(case: Case) -> Iterator[FindingRow]:
     """
     family_of = case.options.families
     gap = _gap(case)
+    graded = case.graded
     means: dict[str, float] = {}
     for run_id, side in _by_run(case.panel).items():
-        if (side[case.graded] != 0).any():
-            means[run_id] = float((side * gap)[case.graded & (side != 0)].mean())
+        items = graded & (side != 0)
+        if items.any():
+            means[run_id] = float((side * gap)[items].mean())
     for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
         own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
         others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
@@ -152,7 +154,8 @@ def probabilities(case: Case) -> Iterator[FindingRow]:
 def systems(case: Case) -> Iterator[FindingRow]:
     """The runs in the judge's order against the assessors' order; nothing with fewer than FEWEST_RUNS graded runs."""
     panel = case.panel
-    sides = {run_id: side * case.graded for run_id, side in _by_run(panel).items() if (side * case.graded).any()}
+    graded = case.graded
+    sides = {run_id: side * graded for run_id, side in _by_run(panel).items() if (side * graded).any()}
     if len(sides) < FEWEST_RUNS:
         return
     g = np.array(panel.grades, dtype=np.float64)
