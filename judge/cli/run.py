@@ -10,6 +10,7 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, asks_again, print_beside, print_forecast, say_accounts
+from judge.io.ids import groups_of
 from judge.io.text import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs, pooled_unit
@@ -48,7 +49,7 @@ _GIVES_TEXTS = (
     "no judgment has all texts of its passages; --passages FILE gives them, and `judge passages extract` makes that "
     "file of a collection"
 )
-_SHOWN, _DIGEST = 28, 13
+_SHOWN, _DIGEST = 24, 13
 """Longest value of a certificate, and longest digest, that the terminal shows, in characters."""
 
 
@@ -97,12 +98,14 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
 
 
 def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
-    rows = [
-        (match.criterion, match.item, "same" if match.same else "DIFFERS", _brief(match.certified), _brief(match.found))
-        for match in expectation.matches
-    ]
-    if table:
-        print_table(("criterion", "item", "", "certified", "here"), rows, words=5, keys=2)
+    for criterion, matches in groups_of((match.criterion, match) for match in expectation.matches).items():
+        if table:
+            print_text(criterion)
+            rows: list[tuple[str, str, str, str]] = []
+            for match in matches:
+                same = "same" if match.same else "DIFFERS"
+                rows.append((match.item, same, _brief(match.certified), _brief(match.found)))
+            print_table(("item", "", "certified", "here"), rows, words=4, keys=4)
     unlike = dict.fromkeys(match.criterion for match in expectation.matches if not match.same)
     if unlike:
         say(f"not as certified: {', '.join(unlike)}; this run may not be called calibrated")
