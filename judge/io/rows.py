@@ -103,6 +103,9 @@ def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[Frame
             problems.append(file_problem("not_json", file, f"not JSON: {error}"))
             return []
         places = [f"row {number}" for number in range(1, len(values) + 1)]
+    elif (alone := _only_object(content)) is not None:
+        values = [alone]
+        places = ["line 1"]
     else:
         places = []
         values = []
@@ -127,6 +130,15 @@ def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[Frame
             message = f"expected an object with a value for each column, found {shown(value)}"
             problems.append(file_problem("wrong_type", file, message, place))
     return rows
+
+
+def _only_object(content: bytes) -> dict[str, Any] | None:
+    """The one object that a file holds, on however many lines; None where it holds several, or none."""
+    try:
+        value = msgspec.json.decode(content)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def is_frame(value: object) -> bool:

@@ -30,14 +30,17 @@ def results_csv(
 ) -> Pieces:
     """The rows of the tables in their order, each with its run, its turn and what each criterion gave it.
 
-    That is grade, rationale and reason. A row without a grade has the reason why; one that was not judged at all has
-    neither. Of several tables, a first column names the file. No cell is a formula for a spreadsheet.
+    That is grade, rationale and reason. A row without a grade has the reason why, which may be that of its exclusion;
+    one that a trial leaves out has none. Of several tables, a first column names the file. No cell is a formula for a
+    spreadsheet.
     """
     response_of = {
         (entry.run_id, response.turn_id): response.response_id for response in pool.responses for entry in response.runs
     }
     found = {(result.response_id, result.criterion): _brief(result) for result in results}
-    return Pieces(lambda: _written(_rows(sources, response_of, found, [criterion.name for criterion in criteria])))
+    excluded = {(one.run_id, one.turn_id): one.reason for one in pool.exclusions}
+    names = [criterion.name for criterion in criteria]
+    return Pieces(lambda: _written(_rows(sources, response_of, excluded, found, names)))
 
 
 def _brief(result: Judgment | Failure) -> tuple[str, str, str]:
@@ -51,6 +54,7 @@ def _brief(result: Judgment | Failure) -> tuple[str, str, str]:
 def _rows(
     sources: Sequence[TableSource],
     response_of: dict[tuple[str, str], str],
+    excluded: dict[tuple[str, str], str],
     found: dict[tuple[str, str], tuple[str, str, str]],
     names: Sequence[str],
 ) -> Iterator[list[str]]:
@@ -64,8 +68,9 @@ def _rows(
             cells = [_text(row.cells.get(column)) for column in columns]
             cells += [run_id, turn_id]
             response_id = response_of.get((run_id, turn_id), "")
+            without = ("", "", excluded.get((run_id, turn_id), ""))
             for name in names:
-                cells += found.get((response_id, name), ("", "", ""))
+                cells += found.get((response_id, name), without)
             yield [source.table.file, *cells] if several else cells
 
 

@@ -109,7 +109,7 @@ class Limits(NamedTuple):
         if self.profile in suited or not (suited or row.formats):
             return None
         suited = suited or [name for name, other in PROFILES.items() if not other.formats]
-        named = f"{', '.join(suited[:-1])} or {suited[-1]}"
+        named = suited[0] if len(suited) == 1 else f"{', '.join(suited[:-1])} or {suited[-1]}"
         return f"a run of the format {run.format} needs the profile {named} (--profile), not {self.profile}"
 
     def recorded(self) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def test_the_order_and_the_spelling_of_what_is_given_do_not_matter(here: Path) -
 def test_every_missing_folder_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     assert complaint(capsys, main(["validate", "runs", "none", "empty"])) == (
-        "judge: none: cannot be read as a folder of runs: No such file or directory; empty: no run files here\n"
+        "judge: none: cannot be read: No such file or directory; empty: no run files here\n"
     )
     with pytest.raises(InputError, match="none: cannot be read"):
         judge.read_runs(["runs", "none"])

@@ -63,6 +63,11 @@ def test_rationales_and_verdicts_of_none_are_told(tmp_path):
     assert results(tmp_path / "unable")[1][-3:] == ["", "", "unable"]
 
 
+def test_a_row_that_is_not_pooled_has_the_reason_and_one_that_a_trial_leaves_out_has_none(tmp_path):
+    judged([*ROWS[:2], {**ROWS[2], "answer": " "}], tmp_path / "out", limit=1)
+    assert [row[-3:] for row in results(tmp_path / "out")[1:]] == [["3", "", ""], ["", "", ""], ["", "", "empty_text"]]
+
+
 def test_a_column_that_is_named_as_ours_keeps_its_name(tmp_path):
     rows = [{**ROWS[0], "run": "mine", "turn_id": "x", "groundedness_grade": 7}]
     judged(rows, tmp_path / "out")

@@ -336,7 +336,7 @@ def test_a_single_file_stands_for_itself(tmp_path):
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):
-    with pytest.raises(InputError, match="cannot be read as a folder"):
+    with pytest.raises(InputError, match="none: cannot be read"):
         find_runs(tmp_path / "none")
     with pytest.raises(InputError, match="no run files here") as empty:
         find_runs(tmp_path)

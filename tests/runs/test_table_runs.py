@@ -69,6 +69,22 @@ def test_every_usual_name_is_found_in_any_case(tmp_path, role):
             assert source.columns[role] == written
 
 
+def test_one_object_may_be_on_several_lines(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(ROWS[0], indent=1), encoding="utf-8")
+    (read,) = tables_of(path).runs
+    assert [turn.responses[0].text for turn in read.run.turns] == ["34 metres."]  # type: ignore[union-attr]
+
+
+def test_a_folder_of_tables_with_columns_of_other_names_says_how_to_name_them(tmp_path):
+    put(tmp_path / "t.csv", [{"frage": "q", "antwort": "a"}])
+    with pytest.raises(InputError) as refused:
+        find_sources([tmp_path])
+    (problem,) = refused.value.problems
+    assert "no columns of questions and answers by their usual names (--column ROLE=COLUMN" in problem.message
+    assert len(find_sources([tmp_path], {"question": "frage", "answer": "antwort"}).tables.runs) == 1  # type: ignore[union-attr]
+
+
 def test_systems_in_a_column_are_runs_that_share_their_questions(tmp_path):
     rows = [{"system": name, **row} for name in ("b", "a") for row in ROWS]
     tables = tables_of(put(tmp_path / "t.jsonl", rows))

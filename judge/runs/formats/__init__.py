@@ -19,7 +19,7 @@ from judge.runs.formats.cast_regin import CAST_REGIN, is_bank, is_pool
 from judge.runs.formats.documents import CAST2022, IKAT2023, IKAT2024, decode_run
 from judge.runs.formats.keyed import IKAT2025, INTERACTIVE
 from judge.runs.formats.shape import Format, ReadRun, Rules
-from judge.runs.formats.table import TABLE
+from judge.runs.formats.table import TABLE, has_table_name
 
 __all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "recognized_format", "rules_of"]
 
@@ -84,7 +84,7 @@ def _heads_of(place: Path, also: Callable[[Path, bytes], bool] | None) -> tuple[
     try:
         entries = sorted(place.iterdir(), key=lambda path: natural_key(path.name))
     except OSError as error:
-        raise InputError(f"{place}: cannot be read as a folder of runs: {error.strerror}") from error
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from error
     found = {path: _look(path, also) for path in entries if path.name not in _LOGS}
     problems = [head for head in found.values() if isinstance(head, Problem)]
     heads = {path: head for path, head in found.items() if not isinstance(head, Problem)}
@@ -174,6 +174,9 @@ def _look(path: Path, also: Callable[[Path, bytes], bool] | None) -> bytes | Pro
         return head
     if also is not None and also(path, head):
         return head
+    if also is not None and has_table_name(path):
+        columns = "no columns of questions and answers by their usual names (--column ROLE=COLUMN names them)"
+        return refused("not_a_run_file", f"{columns}, so not read as a run")
     return refused("not_a_run_file", "neither JSON nor a pool nor a table of answers, so not read as a run")
 
 

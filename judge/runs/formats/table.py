@@ -88,15 +88,19 @@ def looks_like_table(path: Path, head: bytes, named: Mapping[str, str] | None = 
     return are_answers(names, named) or (len(head) == HEAD and are_answers(_first_keys(path), named))
 
 
+def has_table_name(path: Path) -> bool:
+    """Whether the name of a file ends as those of tables do, packed or not."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix in SUFFIXES
+
+
 def is_table(path: Path, named: Mapping[str, str] | None = None) -> bool:
     """Whether a file that the user gives is to be read as a table: by its columns, or by the ending of its name."""
     try:
         head = read_head(path)
     except OSError:
         return False
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     is_json = head.lstrip()[:1] in (b"{", b"[")
-    by_name = suffix in SUFFIXES and bool(head) and not is_json and not is_pool(head) and not is_bank(head)
+    by_name = has_table_name(path) and bool(head) and not is_json and not is_pool(head) and not is_bank(head)
     return by_name or looks_like_table(path, head, named)
 
 
