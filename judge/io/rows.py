@@ -4,8 +4,8 @@ Cells keep what they are, such as lists of texts; `judge.io.tabular` reads table
 """
 
 import io
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,8 @@ def _plain(cell: Any) -> Any:
     if hasattr(cell, "tolist"):
         # A number or an array of numpy.
         cell = cell.tolist()
-    if isinstance(cell, float) and math.isnan(cell):
+    # Of both, only what stands for no value is not equal to itself: NaN, and NaT of pandas.
+    if isinstance(cell, float | datetime) and cell != cell:
         return None
     if isinstance(cell, tuple):
         return list(cell)

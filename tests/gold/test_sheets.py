@@ -23,6 +23,8 @@ from judge.gold.sheets.kinds import LARGEST, WRAPPING, SheetOptions
 from judge.io.files import jsonl_bytes
 from judge.jobs.crowd import CrowdPlan, grade_crowd
 from judge.jobs.gold import GoldImportPlan, GoldSheetPlan, import_gold_files, write_gold_sheet
+from judge.jobs.run import run
+from judge.jobs.run_inputs import Plan
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
@@ -555,3 +557,14 @@ def test_the_whole_pool_is_a_sheet_without_a_plan(world: Path, capsys: pytest.Ca
     assert main([*arguments, "-o", str(folder)]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert SheetOptions().seed == 0
+
+
+def test_a_sheet_shows_the_question_of_a_table_and_its_references_where_the_prompt_does(tmp_path: Path) -> None:
+    row = {"question": "How tall?", "contexts": ["It is high."], "answer": "34.", "reference": "=34 metres"}
+    run(Plan(runs=[row], criteria="groundedness", model="baseline/overlap", out=tmp_path / "out"))
+    shown = []
+    for prompt in ("correctness", "naturalness"):
+        write_gold_sheet(GoldSheetPlan(pool=tmp_path / "out", to="csv", prompts=prompt, out=tmp_path / prompt))
+        (cells,) = table((tmp_path / prompt / "sheet.csv").read_bytes())
+        shown.append(cells["conversation"])
+    assert shown == ["User: How tall?\nReference: =34 metres", "User: How tall?"]

@@ -230,6 +230,15 @@ def test_a_data_frame_is_a_table(library):
     assert [len(turn.responses[0].listed) for turn in run.turns] == [2, 1]
 
 
+def test_what_pandas_has_for_no_value_is_none():
+    pandas = pytest.importorskip("pandas")
+    day = pandas.Timestamp("2026-01-02")
+    frame = pandas.DataFrame({"answer": ["a", pandas.NA], "when": [day, pandas.NaT], "n": [1.5, float("nan")]})
+    assert [row.cells for row in rows_of(frame).rows] == [
+        {"answer": "a", "when": day, "n": 1.5}, {"answer": None, "when": None, "n": None},
+    ]  # fmt: skip
+
+
 def test_parquet_with_lists_is_a_table(tmp_path):
     polars = pytest.importorskip("polars")
     polars.DataFrame(ROWS).write_parquet(tmp_path / "t.parquet")

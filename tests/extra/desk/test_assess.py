@@ -20,6 +20,8 @@ from judge.extra.desk.store import LabelStore
 from judge.jobs.folder import write_pool as write_harness_pool
 from judge.jobs.gold import GoldDrawPlan, draw_gold_plan
 from judge.jobs.pooling import Pooling, pool_runs
+from judge.jobs.run import run
+from judge.jobs.run_inputs import Plan
 from judge.pool.pairs import one_each, other_orders
 from judge.records import Level
 from tests.conftest import PROJECT
@@ -379,3 +381,21 @@ def test_a_citation_stands_marked_in_its_answer_and_one_without_a_text_is_not_de
         assert not any("About s2" in page or "is not known" in page for page in pages)
         (marked,) = [page for page in pages if "<mark>Four.</mark>" in page]
         assert "One. Two &lt;b&gt;. Three. <mark>Four.</mark>" in marked and "The marked sentence" in marked
+
+
+@pytest.mark.slow
+def test_a_reference_answer_is_shown_to_whoever_labels_by_it_and_to_nobody_else(tmp_path: Path) -> None:
+    row = {
+        "question": "How tall?",
+        "contexts": ["It is high."],
+        "answer": "34.",
+        "reference": ["34 metres", "112 feet"],
+    }
+    run(Plan(runs=[row], criteria="groundedness", model="baseline/overlap", out=tmp_path / "out"))
+    with desk(tmp_path, pool=tmp_path / "out", prompts=["correctness", "naturalness"]) as opened:
+        home = opened.enter()
+        pages = [opened.visitor.get(f"{home}{place}").text for place in (1, 2)]
+    assert all("How tall?" in page for page in pages)
+    headings = [re.findall(r"Reference answer ?\d?", page) for page in pages]
+    assert headings == [["Reference answer 1", "Reference answer 2"], []]
+    assert ["112 feet" in page for page in pages] == [True, False]
