@@ -14,6 +14,7 @@ from judge.io.text import printable
 from judge.jobs.options import LengthLimit, NamedRuns
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import read_run
+from judge.runs.profiles import UNLIMITED
 from judge.runs.records import Run, RunTurn, TokenRule
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import topic_turns
@@ -24,6 +25,7 @@ COLUMNS = (
 )
 LENGTHS = ("rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
 """The columns of the terminal after the name of the run."""
+_CUT = "many suggest that the team cut its texts by this rule."
 
 
 class LengthsPlan(NamedRuns, LengthLimit):
@@ -70,12 +72,13 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> Printout:
         limit = limits.of_format(run.format).token_limit
         by_rule = counters.setdefault(limit, {rule: TokenCounter(rule, limit) for rule in RULES})
         lengths.append(_lengths(run, by_rule, plan.depth))
-    limit_words = " or ".join(f"{limit}" for limit in sorted(counters)) or str(limits.token_limit)
+    bounds = [str(limit) for limit in sorted(counters) or (limits.token_limit,) if limit != UNLIMITED]
+    limit_words = " or ".join(bounds) or "none"
     declined = [run.run_id for run in lengths if not run.eval_response]
     legend = (
         "",
         f"limit {limit_words}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.",
-        f"at limit: responses of exactly {limit_words} tokens; many suggest that the team cut its texts by this rule.",
+        *([f"at limit: responses of exactly {limit_words} tokens; {_CUT}"] if bounds else []),
         "cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns",
         "that exclude leaves without the run's first response.",
         *([f"not judged at all (eval_response: false): {', '.join(declined)}"] if declined else []),

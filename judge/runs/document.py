@@ -196,8 +196,8 @@ def decode(
             end = "the line" if line is not None else "the file"
             return refused("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
         if error.msg == "Extra data":
-            message = "more after the end of the JSON; only runs of iKAT 2025 and after are JSON Lines, with metadata"
-            return refused("not_json", f"{at}: {message}")
+            kinds = "runs with `metadata`, or tables of answers, with an answer and a question in each line"
+            return refused("not_json", f"{at}: more after the end of the JSON; JSON Lines are {kinds}")
         return refused("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:
         return refused("not_json", "not a run: the JSON is nested too deeply")
