@@ -4,7 +4,7 @@ Cells keep what they are, such as lists of texts; `judge.io.tabular` reads table
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,15 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, most_values, sha256, too_many
-from judge.io.tabular import content_of, decoded_text, is_parquet, read_frame, table_of_text
+from judge.io.tabular import (
+    content_of,
+    decoded_text,
+    delimiter_of,
+    is_parquet,
+    read_frame,
+    table_of_text,
+    table_records,
+)
 from judge.io.text import shown
 from judge.records import Problem, file_problem
 
@@ -44,15 +52,26 @@ class RowTable(msgspec.Struct, frozen=True):
         """The table without its rows, which `again` reads; a table in memory keeps them."""
         return self if self.path is None else msgspec.structs.replace(self, rows=())
 
-    def again(self) -> "RowTable":
-        """The table with its rows; an InputError if the file has changed since."""
-        if self.path is None or self.rows:
-            return self
+    def again(self) -> Iterator[FrameRow]:
+        """The rows, those of a file read anew; an InputError if it has changed since."""
+        if self.path is None:
+            yield from self.rows
+            return
         problems: list[Problem] = []
-        table = read_rows(self.path, problems)
-        if table is None or table.digest != self.digest:
+        content = content_of(self.path, problems)
+        if content is None or sha256(content) != self.digest:
             raise InputError(f"{self.file}: changed while its answers were judged", problems)
-        return table
+        if _is_text(content):
+            text = decoded_text(self.path, content, problems) or ""
+            del content
+            # All rows at once would take as much memory as the judging.
+            records = table_records(text, delimiter_of(self.path, text), longest=len(text))
+            next(records)
+            for line, cells in records:
+                yield FrameRow(f"line {line}", dict(zip(self.columns, cells, strict=True)))
+            return
+        table = read_rows(self.path, problems)
+        yield from table.rows if table is not None else ()
 
     @property
     def stem(self) -> str:
@@ -76,7 +95,7 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         frame = read_frame(file, content, problems, most_values())
         rows = [] if frame is None else _of_mappings(frame.iter_rows(named=True), "row")
         columns = () if frame is None else tuple(frame.columns)
-    elif content.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
+    elif not _is_text(content):
         rows = _json_rows(file, content.removeprefix(BOM), problems)
         columns = _columns(rows)
     else:
@@ -92,6 +111,11 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
     if len(problems) > before:
         return None
     return RowTable(file, sha256(content), columns, tuple(rows), path)
+
+
+def _is_text(content: bytes) -> bool:
+    """Whether content is neither Parquet nor JSON, so that signs part its cells."""
+    return not is_parquet(content) and content.removeprefix(BOM).lstrip()[:1] not in (b"{", b"[")
 
 
 def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[FrameRow]:

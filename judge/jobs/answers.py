@@ -64,7 +64,7 @@ def _rows(
     several = len(sources) > 1
     yield [FILE, *header] if several else header
     for source in sources:
-        for row, (run_id, turn_id) in zip(source.table.again().rows, source.keys, strict=True):
+        for row, (run_id, turn_id) in zip(source.table.again(), source.keys, strict=True):
             cells = [_text(row.cells.get(column)) for column in columns]
             cells += [run_id, turn_id]
             response_id = response_of.get((run_id, turn_id), "")
