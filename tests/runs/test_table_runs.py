@@ -267,3 +267,9 @@ def test_no_cell_raises(cell):
 def test_tables_as_other_tools_write_them(shared, name, runs, rows):
     tables = tables_of(shared.parent / "cases" / "tables" / name)
     assert (len(tables.runs), len(tables.sources[0].keys)) == (runs, rows)
+
+
+def test_a_column_that_is_named_is_found_where_json_escapes_its_letters(tmp_path):
+    path = put(tmp_path / "t.json", [{"Präfix": "q", "answer": "a"}])
+    path.write_bytes(path.read_bytes().replace("ä".encode(), b"\\u00e4"))
+    assert looks_like_table(path, path.read_bytes(), {"question": "Präfix"})

@@ -6,6 +6,7 @@ The columns are found by their usual names. A table is its own topics, and its p
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -113,7 +114,12 @@ def _header(path: Path, head: bytes) -> list[str]:
 
 def _keys(head: bytes) -> set[str]:
     """The names of members in the head of a JSON file."""
-    return {key.decode("utf-8", "replace") for key in _KEY.findall(head)}
+    names: set[str] = set()
+    for key in _KEY.findall(head):
+        with suppress(ValueError):
+            # JSON in ASCII writes other letters as escapes.
+            names.add(msgspec.json.decode(b'"%s"' % key, type=str))
+    return names
 
 
 def _first_keys(path: Path) -> set[str]:
