@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
+from unicodedata import normalize
 
 import msgspec
 
@@ -12,7 +13,7 @@ from judge.errors import UsageError
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.ids import groups_of
 from judge.io.rows import FrameRow, RowTable, read_rows
-from judge.io.text import count, did_you_mean, shown
+from judge.io.text import count, did_you_mean, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.runs.document import read_head
@@ -51,6 +52,56 @@ class TableOfGrades(msgspec.Struct, frozen=True):
             if names
         ]
         return f"{self.table.file}: a table of {count(len(self.table.rows), 'row')}: {'; '.join(taken)}"
+
+
+class Items:
+    """The topics and the items of tables, so that rows of several are one item only where they are about one."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, str] = {}
+        self._answers: dict[tuple[str, str], tuple[str, str]] = {}
+        """Topic and item to its answer, and where that was read first."""
+        self._tables = 0
+
+    def keys(self, table: RowTable, problems: list[Problem]) -> list[tuple[str, str, str]]:
+        """The turn, the topic and the item of each row."""
+        ids = _column(table, "id")
+        groups = _column(table, "topic") or _column(table, "question")
+        systems = _column(table, "system")
+        answers = _column(table, "answer")
+        if self._tables and ids is None and groups is None:
+            message = "of several tables each needs a column of ids or questions, which says what rows are about"
+            problems.append(file_problem("missing_column", table.file, message))
+        self._tables += 1
+        places: dict[tuple[str, str], str] = {}
+        keys: list[tuple[str, str, str]] = []
+        for number, row in enumerate(table.rows, 1):
+            item_id = _text(row, ids) or str(number)
+            topic = self._topics.setdefault(_text(row, groups) or item_id, f"t{len(self._topics) + 1}")
+            system = _text(row, systems)
+            named = f"{item_id} ({system})" if system else item_id
+            if (topic, named) in places:
+                message = f"the id {shown(named)} is already at {places[topic, named]}"
+                problems.append(file_problem("duplicate_row", table.file, message, row.place))
+            places.setdefault((topic, named), row.place)
+            answer = _text(row, answers)
+            first, where = self._answers.setdefault((topic, named), (answer, f"{table.file}, {row.place}"))
+            if answer and first and answer != first and not where.startswith(f"{table.file}, "):
+                message = f"{shown(named)} has another answer at {where}: a column of systems tells them apart"
+                problems.append(file_problem("other_answer", table.file, message, row.place))
+            keys.append((f"{topic}_1", topic, named))
+        return keys
+
+
+def topics_said(table: RowTable) -> str:
+    """What counts as independent in a table of people's and judges' grades, in a sentence."""
+    groups = _column(table, "topic") or _column(table, "question")
+    if groups is not None:
+        return f"{table.file}: rows with one {shown(groups)} are one topic"
+    return (
+        f"{table.file}: each row is a topic of its own; intervals are too narrow if rows share questions: "
+        "call their column question or topic"
+    )
 
 
 _TABULAR = (".csv", ".tsv", ".tab", ".parquet")
@@ -137,14 +188,16 @@ def grades_of(graded: TableOfGrades, column: str, problems: list[Problem]) -> li
 
 
 def side_by_side(
-    graded: TableOfGrades, criterion: str, problems: list[Problem]
+    graded: TableOfGrades, criterion: str, problems: list[Problem], items: Items | None = None
 ) -> tuple[tuple[GoldRow, ...], tuple[Labels, ...]]:
     """People's grades as gold, and judges' as labels of the same items.
 
     An item is a row, by its id where there is one. Rows about one question, or one topic, are one topic.
+
+    `items`: those of the tables that were read before.
     """
     table = graded.table
-    keys = _keys_of_rows(table, problems)
+    keys = (items or Items()).keys(table, problems)
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
         for (turn_id, topic_id, item_id), grade in zip(keys, grades_of(graded, column, problems), strict=True):
@@ -176,27 +229,6 @@ def side_by_side(
             )
         )
     return tuple(gold), tuple(judged)
-
-
-def _keys_of_rows(table: RowTable, problems: list[Problem]) -> list[tuple[str, str, str]]:
-    """The turn, the topic and the item of each row."""
-    ids = _column(table, "id")
-    groups = _column(table, "topic") or _column(table, "question")
-    systems = _column(table, "system")
-    topics: dict[str, str] = {}
-    places: dict[tuple[str, str], str] = {}
-    keys: list[tuple[str, str, str]] = []
-    for number, row in enumerate(table.rows, 1):
-        item_id = _text(row, ids) or str(number)
-        topic = topics.setdefault(_text(row, groups) or item_id, f"t{len(topics) + 1}")
-        system = _text(row, systems)
-        named = f"{item_id} ({system})" if system else item_id
-        if (topic, named) in places:
-            message = f"the id {shown(named)} is already at {places[topic, named]}"
-            problems.append(file_problem("duplicate_row", table.file, message, row.place))
-        places.setdefault((topic, named), row.place)
-        keys.append((f"{topic}_1", topic, named))
-    return keys
 
 
 def _text(row: FrameRow, column: str | None) -> str:
@@ -239,43 +271,66 @@ def gold_in_pool(graded: TableOfGrades, criterion: str, pool: Pool, problems: li
 def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse | str]:
     """From a row to its response, or to why it has none."""
     by_id = {response.response_id: response for response in pool.responses}
-    by_run = {(entry.run_id, response.turn_id): response for response in pool.responses for entry in response.runs}
+    by_run = groups_of(
+        ((entry.run_id, response.turn_id), response) for response in pool.responses for entry in response.runs
+    )
     by_text = groups_of((text_digest(response.text), response) for response in pool.responses)
     runs = {run_id for run_id, _ in by_run}
     only = next(iter(runs)) if len(runs) == 1 else ""
     columns = {name: name for name in table.columns}
     response_ids = columns.get("response_id")
-    turns = columns.get("turn_id")
-    systems = _column(table, "system")
+    # `results.csv` has them so where the table that was judged has columns of these names.
+    turns = columns.get("judge_turn_id", columns.get("turn_id"))
+    own_runs = columns.get("judge_run", columns.get("run")) if turns is not None else None
+    systems = own_runs or _column(table, "system")
     ids = _column(table, "id")
     answers = _column(table, "answer")
     questions = _column(table, "question")
+
+    def asked(response: PooledResponse, question: str) -> bool:
+        turn = pool.turns.get(response.turn_id)
+        return not question or turn is None or _words(turn.utterance) == _words(question)
 
     def find(row: FrameRow) -> PooledResponse | str:
         response_id = _text(row, response_ids)
         if response_id:
             return by_id.get(response_id) or f"no response {shown(response_id)} was judged"
-        turn_id = _text(row, turns) or (f"{_text(row, ids)}_1" if _text(row, ids) else "")
+        label, text, question = _text(row, ids), _text(row, answers), _text(row, questions)
+        turn_id = _text(row, turns) or (f"{label}_1" if label else "")
         run_id = _text(row, systems) or only
-        if turn_id and (run_id, turn_id) in by_run:
-            return by_run[run_id, turn_id]
-        text = _text(row, answers)
+        placed = by_run.get((run_id, turn_id), [])
+        # An id may be that of another question, as in a table with topics, and a grade that of an earlier answer.
+        fitting = [response for response in placed if not text or _words(text) in _said(response)]
+        if not _text(row, turns):
+            fitting = [response for response in fitting if asked(response, question)]
+        if len(fitting) == 1:
+            return fitting[0]
         if not text:
-            return f"run {shown(run_id)} has no judged response in turn {shown(turn_id)}, and the row has no answer"
-        found = by_text.get(text_digest(text), [])
-        question = _text(row, questions)
-        if len(found) > 1 and question:
-            found = [
-                response
-                for response in found
-                if response.turn_id in pool.turns and pool.turns[response.turn_id].utterance == question
-            ] or found
-        if len(found) > 1:
-            names = ", ".join(response.response_id for response in found[:5])
-            return f"{len(found)} judged responses have this text ({names}): a column response_id tells which"
-        return found[0] if found else f"no judged response has the text {shown(text)}"
+            several = f"{len(fitting)} judged responses: a column response_id tells which"
+            none = "no judged response for this question, and the row has no answer"
+            return f"run {shown(run_id)} has in turn {shown(turn_id)} {several if fitting else none}"
+        if placed and not fitting and _text(row, turns):
+            found = f"column {shown(answers)} has {shown(text)}"
+            return f"run {shown(run_id)} was judged in turn {shown(turn_id)} by another answer than {found}"
+        found_by_text = [response for response in by_text.get(text_digest(text), []) if asked(response, question)]
+        if len(found_by_text) > 1:
+            names = ", ".join(response.response_id for response in found_by_text[:5])
+            return f"{len(found_by_text)} judged responses have this text ({names}): a column response_id tells which"
+        if found_by_text:
+            return found_by_text[0]
+        return f"no judged response{' to this question' if question else ''} has the text {shown(text)}"
 
     return find
+
+
+def _words(text: str) -> str:
+    """A text without what spreadsheets change: white space, and how characters are composed."""
+    return " ".join(normalize("NFC", text).split())
+
+
+def _said(response: PooledResponse) -> tuple[str, str]:
+    """The words of a response, and as `results.csv` has those that begin as a formula does."""
+    return _words(response.text), _words(disarmed(response.text))
 
 
 def scale_of(gold: Sequence[GoldRow], judged: Sequence[Labels]) -> tuple[int, int]:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from judge.calibrate.tables import GRADERS, grade_table, grades_of, scale_of, side_by_side
+from judge.calibrate.tables import GRADERS, Items, gold_in_pool, grade_table, grades_of, scale_of, side_by_side
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.rows import read_rows
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.run import run
 from judge.jobs.run_inputs import Plan
+from judge.pool.bank import read_pool_folder
 from judge.records import Problem
 
 ANSWERS = [
@@ -149,3 +150,51 @@ def test_a_table_of_gold_needs_the_pool(tmp_path):
     labels.write_text("t_1 0 x 1\n")
     with pytest.raises(UsageError, match="--pool says where these are"):
         calibrate_judges(CalibrationPlan(gold=path, judgments=labels, criterion="groundedness"))
+
+
+def test_rows_of_two_tables_are_one_item_only_where_they_are_about_one(tmp_path):
+    items = Items()
+    first = table(tmp_path / "a.csv", "question,human,judge", "x?,1,1", "y?,0,0")
+    second = table(tmp_path / "b.csv", "question,human,judge", "z?,0,1", "y?,0,1")
+    problems: list[Problem] = []
+    keys = [items.keys(graded(path).table, problems) for path in (first, second)]
+    assert keys == [[("t1_1", "t1", "1"), ("t2_1", "t2", "2")], [("t3_1", "t3", "1"), ("t2_1", "t2", "2")]]
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "code"),
+    [("human,judge_b", "1,1", "missing_column"), ("id,answer,human,judge_b", "1,Another.,1,1", "other_answer")],
+)
+def test_tables_whose_rows_cannot_be_told_apart_are_refused(tmp_path, header, row, code):
+    first = table(tmp_path / "a.csv", "id,answer,human,judge", "1,One.,1,1")
+    second = table(tmp_path / "b.csv", header, row)
+    with pytest.raises(InputError) as refused:
+        calibrate_judges(CalibrationPlan(tables=(first, second)))
+    assert [problem.code for problem in refused.value.problems] == [code]
+
+
+def test_rows_without_questions_are_said_to_be_topics(tmp_path, capsys):
+    path = table(tmp_path / "t.csv", "frage,human,judge", "a,1,1", "a,0,0")
+    main(["calibrate", str(path)])
+    assert "each row is a topic of its own" in capsys.readouterr().err
+
+
+def test_a_grade_of_an_earlier_answer_is_not_joined_to_a_later_one(tmp_path, judged):
+    path = table(tmp_path / "people.csv", "turn_id,answer,human", "q1_1,It was 30 metres high.,1")
+    with pytest.raises(InputError) as refused:
+        calibrate_judges(CalibrationPlan(gold=path, judgments=judged))
+    (problem,) = refused.value.problems
+    assert "was judged in turn 'q1_1' by another answer" in problem.message
+
+
+def test_an_id_of_the_table_that_is_no_turn_joins_no_grade_to_another_question(tmp_path, judged):
+    # The pool calls its first question q1, the table its second one.
+    answers = [answer for _, _, answer in ANSWERS]
+    path = table(tmp_path / "p.csv", "id,answer,human", f"q2,{answers[0]},3", f"q1,{answers[1]},1")
+    problems: list[Problem] = []
+    grades = grade_table(path, (), ("human",), problems)
+    assert grades is not None
+    gold = gold_in_pool(grades, "groundedness", read_pool_folder(judged, "passages.jsonl"), problems)
+    assert [(row.turn_id, row.grade) for row in gold] == [("q1_1", 3), ("q2_1", 1)]
+    assert problems == []

@@ -19,11 +19,13 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.tables import (
     GRADERS,
     UNNAMED,
+    Items,
     gold_in_pool,
     grade_table,
     is_grade_table,
     scale_of,
     side_by_side,
+    topics_said,
 )
 from judge.errors import UsageError, refuse
 from judge.gold.rows import GoldRow, match
@@ -185,15 +187,16 @@ class CalibrationInputs:
         rows: list[GoldRow] = []
         judged: list[Labels] = []
         digests: list[str] = []
+        items = Items()
         for path in paths:
             graded = grade_table(path, self.plan.columns, GRADERS, problems)
             if graded is None:
                 continue
-            gold, labels = side_by_side(graded, criterion, problems)
+            gold, labels = side_by_side(graded, criterion, problems, items)
             rows += gold
             judged += labels
             digests.append(graded.table.digest)
-            self.notes += (graded.said,)
+            self.notes += (graded.said, topics_said(graded.table))
         refuse(problems, "tables of grades that cannot be used")
         if self.scale is None and criterion not in default_prompts():
             lowest, highest = scale_of(rows, judged)
