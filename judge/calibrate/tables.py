@@ -136,6 +136,8 @@ def grade_table(
         if role not in GRADERS or not sign:
             raise UsageError(f"--column {text}: expected {' or '.join(f'{name}=COLUMN' for name in GRADERS)}")
         given[role].append(column)
+    if both := [column for column in given["human"] if column in given["judge"]]:
+        raise UsageError(f"--column human={both[0]} and judge={both[0]}: one column has the grades of one of them")
     graders: dict[GradeRole, tuple[str, ...]] = {}
     for role in GRADERS:
         columns = given[role]
@@ -144,7 +146,9 @@ def grade_table(
             message = f"no column {shown(name)}{did_you_mean(name, table.columns)}; {_found(table)}"
             problems.append(file_problem("missing_column", table.file, message))
         if not columns:
-            columns = [name for name in table.columns if _USUAL[role].fullmatch(_plain_name(name))]
+            others = [*given["human"], *given["judge"]]
+            usual = [name for name in table.columns if _USUAL[role].fullmatch(_plain_name(name))]
+            columns = [name for name in usual if name not in others]
         if not columns and role in needed:
             whose = "a judge's grades (judge, llm)"
             if role == "human":

@@ -198,3 +198,10 @@ def test_an_id_of_the_table_that_is_no_turn_joins_no_grade_to_another_question(t
     gold = gold_in_pool(grades, "groundedness", read_pool_folder(judged, "passages.jsonl"), problems)
     assert [(row.turn_id, row.grade) for row in gold] == [("q1_1", 3), ("q2_1", 1)]
     assert problems == []
+
+
+def test_a_column_that_is_named_as_peoples_grades_is_no_judge(tmp_path):
+    found = graded(table(tmp_path / "t.csv", "judge_person,judge_llm", "1,0"), "human=judge_person")
+    assert (found.graders["human"], found.graders["judge"]) == (("judge_person",), ("judge_llm",))
+    with pytest.raises(UsageError, match="one column has the grades of one of them"):
+        graded(tmp_path / "t.csv", "human=judge_llm", "judge=judge_llm")
