@@ -28,9 +28,9 @@ AnswerKind = Literal["grade", "sentences", "nuggets"]
 """grade: one grade for the response. sentences: a label for each sentence, rolled up to a grade. nuggets: a list of
 nuggets, and a grade that says whether there are any."""
 
-JudgedUnit = Literal["response", "dialogue", "citation", "pair"]
+JudgedUnit = Literal["response", "dialogue", "citation", "pair", "passage"]
 """What one judgment is about: a response in its turn, all that a run and its user said in a topic, a sentence with one
-passage that it cites, or two responses to one turn, one shown first."""
+passage that it cites, two responses to one turn, one shown first, or a passage that runs list for a turn."""
 
 _SHOWN = 40
 """Characters of a text that the `repr` of a record shows."""

@@ -111,6 +111,7 @@ def _formats() -> str:
             "entries": "a JSON array or JSON Lines, a turn each",
             "pool": "a pool beside its bank",
             "table": "a table, an answer a row",
+            "list": "lines, one for each passage of a turn",
         }
         pairs = [
             ("file", form[rules.form]),

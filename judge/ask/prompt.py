@@ -253,12 +253,21 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
         scale=criterion.scale,
         labels=forms.answer_labels(criterion),
         sentences=labeled if criterion.answer == "sentences" else 0,
-        response=response.text,
+        response=_claim(material),
         passages=texts,
         sample=task.sample,
         nugget=task.nugget if "nugget" in criterion.inputs else None,
         lists_nuggets=criterion.answer == "nuggets",
     )
+
+
+def _claim(material: Material) -> str:
+    """The text that judges without words compare with the passages: the response; of a passage, what the user asked."""
+    response = material.task.response
+    turn = material.conversation
+    if not UNITS[response.unit].listed or turn is None:
+        return response.text
+    return turn.resolved_utterance or turn.utterance
 
 
 def _question(material: Material) -> str:

@@ -194,14 +194,15 @@ def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
         message = f"`{unit.needed_input}` is not an input, so a {unit.nouns.response} cannot be checked"
         yield "inputs", "prompt_input", message
     for other in UNITS.values():
-        if other is not unit and other.inputs and other.inputs[0] in front.inputs:
-            yield "inputs", "prompt_input", f'`{other.inputs[0]}` is only for unit = "{other.name}"'
+        own = other.inputs[0] if other.inputs else None
+        if other is not unit and own in front.inputs and own != other.needed_input:
+            yield "inputs", "prompt_input", f'`{own}` is only for unit = "{other.name}"'
     allowed = unit.inputs
     if not allowed:
         if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
             yield "inputs", "prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged"
         return
-    if allowed[0] not in front.inputs:
+    if allowed[0] not in front.inputs and allowed[0] != unit.needed_input:
         yield "inputs", "prompt_input", f"`{allowed[0]}` is not an input, so nothing is judged"
     if others := [name for name in front.inputs if name in BLOCKS and name not in allowed]:
         shown = " and ".join(f"`{name}`" for name in allowed)

@@ -15,7 +15,7 @@ from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, TopicsPlan, correct_leaderboard, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
 from judge.report.job import ReportPlan, summary_text, write_report
-from judge.results.citations import headlines_of
+from judge.results.citations import headlines_of, refuse_listed
 from judge.results.leaderboard import change_text, reading
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.results.rows import corrected_flag_meanings, flag_lines, folder_unit
@@ -41,6 +41,7 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
     plan.refuse_unused(["families"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
         judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
+    refuse_listed(judged.pool)
     say_all(judged.warnings)
     if output.as_json:
         print_json(judged.leaderboard)

@@ -28,8 +28,8 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     for each response left out. `judge run` with the same options and --out continues there.
     """
     with progress("reading and checking runs") as steps:
+        plan = plan.with_values(unit=pooled_unit(plan))
         sources = plan.sources()
-        plan = plan.with_values(unit=pooled_unit(plan, sources))
         pooled = pool_runs(plan, steps, sources)
     say_all(sources.notes)
     tables.print_problems(pooled, checked_topics=pooled.asks)
@@ -78,8 +78,11 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
             say(f"warning: nothing came back yet for the {requests} of {folder}; they are asked here too")
     with progress("") as bar, job_progress(bar) as shown:
         outcome = carry_out(inputs, shown)
+    listed = UNITS[outcome.pool.unit].listed
     if output.as_json:
-        print_json(outcome.leaderboard)
+        print_json(outcome.tables.grades if listed else outcome.leaderboard)
+    elif listed:
+        tables.print_grades(outcome.tables.grades, outcome.criteria, outcome.banner)
     else:
         rated = partial(tables.print_ratings, outcome.tables)
         tables.print_leaderboard(

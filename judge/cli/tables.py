@@ -18,6 +18,7 @@ from judge.pool.build import lacking_texts
 from judge.records import Criterion
 from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
+from judge.results.grade_counts import GradeCount, level_table
 from judge.results.leaderboard import CORRECTED_ON_TERMINAL, board, bound_note, corrected_board, on_terminal
 from judge.results.pairs import rating_board
 from judge.results.rows import RunDifference, Score, flag_lines, flag_meanings, folder_unit
@@ -65,6 +66,17 @@ def print_leaderboard(
     for line in lines:
         print()
         print_text(line)
+
+
+def print_grades(rows: Sequence[GradeCount], criteria: Sequence[Criterion], banner: str) -> None:
+    """Print how many items have each grade, a table for each criterion."""
+    print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
+    for criterion in criteria:
+        print()
+        print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
+        table = level_table(rows, criterion)
+        print_table(table.names, [*table.cells()], words={3}, keys=1, whole="grades.md")
+        print_text(table.notes[0])
 
 
 def print_ratings(tables: ResultTables) -> None:
@@ -154,6 +166,8 @@ def print_pooled(pooled: Pooled) -> None:
     if lacking:
         use = "uses" if lacking == 1 else "use"
         said = f"{count(lacking, unit.nouns.response)} {use} passages without a text"
+        if unit.listed:
+            said = f"{count(lacking, unit.nouns.response)} without a text"
         if unit.part_of_response:
             said = f"the passage of {count(lacking, unit.nouns.response)} has no text"
         say(f"  {said}, see missing_passages.tsv")
@@ -191,6 +205,9 @@ def name_results(outcome: Outcome) -> None:
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out
+    if UNITS[outcome.pool.unit].listed:
+        say(f"start here: {out / 'grades.md'} (index.md lists all files)")
+        return
     page = out / PAGE
     shown = shlex.quote(str(out))
     say(f"start here: {out / 'leaderboard.md'}")

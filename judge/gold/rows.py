@@ -20,7 +20,7 @@ from judge.io.ids import groups_of, natural_key, topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool, PooledResponse, passage_id_of
 from judge.records import JudgedUnit, Problem, Record, Scale, file_problem
 from judge.stats.means import consensus
 
@@ -31,7 +31,6 @@ _QRELS = re.compile(rb"(\xef\xbb\xbf)?[\w.-]+[ \t]+[0Q]0?[ \t]+\S+[ \t]+-?[0-9]+
 """The first line of qrels."""
 _TABLE = re.compile(rb'(\xef\xbb\xbf)?("[^"\r\n]*"|[^\W_][\w .:-]*)[,;\t]')
 """The head of a table."""
-_OF_RUN = re.compile("#[0-9a-f]{64}$")
 """What a passage key has after the id, where a run gave the text."""
 _ROUNDING = 1e-4
 """How far a sum of probabilities may be from 1: files hold them rounded."""
@@ -166,8 +165,9 @@ def pair_digest(first: str, second: str) -> str:
 DIGESTS: Mapping[JudgedUnit, Callable[[PooledResponse], str]] = {
     "response": lambda response: text_digest(response.text),
     "dialogue": lambda response: text_digest(response.text),
-    "citation": lambda response: citation_digest(response.text, _OF_RUN.sub("", response.passages[0])),
+    "citation": lambda response: citation_digest(response.text, passage_id_of(response.passages[0])),
     "pair": lambda response: pair_digest(response.text, response.second),
+    "passage": lambda response: citation_digest("", passage_id_of(response.passages[0])),
 }
 """The digest that names a pooled response in gold, by its unit."""
 

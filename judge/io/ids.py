@@ -95,6 +95,18 @@ def topic_of(turn_id: str) -> str:
     return turn_id.rpartition("_")[0] or turn_id
 
 
+def own_turn_id(written: str) -> str:
+    """A turn id as topics and runs write it; older copies of the qrels have `9-1-3` for `9-1_3` and `0-8` for `0_8`.
+
+    >>> own_turn_id("9-1-3"), own_turn_id("9-1_3"), own_turn_id("132_1-3")
+    ('9-1_3', '9-1_3', '132_1-3')
+    """
+    if "_" in written:
+        return written
+    topic, hyphen, number = written.rpartition("-")
+    return f"{topic}_{number}" if hyphen else written
+
+
 def conversation_turn_id(turn_id: str, digest: str) -> str:
     """The id of a turn of an interactive run, by the digest of the conversation up to it.
 

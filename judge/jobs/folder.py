@@ -180,6 +180,9 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
     files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
     if notes is not None:
         files |= result_lines(notes.said, MEMBERS, MEMBER_FAILURES)
+    names: dict[str, str] = {}
+    if UNITS[outcome.pool.unit].listed:
+        names = {response.response_id: response.listed_as for response in outcome.pool.responses}
     for criterion in criteria:
         description: dict[str, Any] = sidecar(criterion, results, banner)
         if criterion.name in partial:
@@ -187,7 +190,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
         name = f"qrels/{qrel_name(criterion)}"
-        files[name] = qrels_text(results, criterion).encode()
+        files[name] = qrels_text(results, criterion, names).encode()
         files[f"{name}.json"] = json_bytes(description)
     return files | (outcome.rechecked.files() if outcome.rechecked else {})
 
@@ -242,7 +245,7 @@ def _response_runs(pool: Pool) -> dict[str, bytes]:
     """Each run as TREC run lines over response ids."""
     entries = ((entry, response) for response in pool.responses for entry in response.runs)
     lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
-    lines |= groups_of((entry.run_id, (of.listed_under, of.response_id, entry.rank)) for entry, of in entries)
+    lines |= groups_of((entry.run_id, (of.listed_under, of.listed_as, entry.rank)) for entry, of in entries)
     names = safe_names(lines)
     return {
         f"response_runs/{names[run_id]}.run": response_run(run_id, entries).encode()
@@ -256,9 +259,11 @@ INDEX = "index.md"
 def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
     """The page on a folder with these files."""
     held = {*names, *_ALWAYS}
-    judged = "leaderboard.md" in held
+    judged = not held.isdisjoint(("leaderboard.md", "grades.md"))
     held |= {manifests.JOURNAL} if judged else set()
-    start = _JUDGED if judged else _POOLED
+    start: tuple[str, ...] = _POOLED
+    if judged:
+        start = _GRADED if UNITS[unit].listed else _JUDGED
     lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
     lines += content_rows(file_contents(UNITS[unit]), held)
     return "\n".join([*lines, ""]).encode()
@@ -278,6 +283,10 @@ _JUDGED = (
     "Start with `leaderboard.md`, or with `report.html` for everything on one page, to open in a browser: `judge run`",
     "leaves it here, and `judge report` on this folder makes it anew, also as `report.md` with pictures.",
 )
+_GRADED = (
+    "Start with `grades.md`. The qrels are what `judge evaluate passages --qrels` and `--passage-qrels` take as they",
+    "are.",
+)
 _POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
 _ALWAYS = (manifests.MANIFEST, manifests.RECORD)
 
@@ -288,6 +297,8 @@ def file_contents(unit: Unit) -> dict[str, str]:
     response = unit.nouns.response
     responses = unit.nouns.responses
     return {
+        "grades.md": f"how many {responses} have each grade, in all and by {unit.nouns.turn}",
+        "grades.tsv": f"the same by {unit.nouns.turn} as a table",
         "leaderboard.md": f"per run and criterion: rank, mean, interval, and why {turns} have no grade",
         "leaderboard.tsv": "the same as a table",
         "results.csv": "the rows of the table of answers, each with its grades, rationales, and why it has no grade",
@@ -309,7 +320,7 @@ def file_contents(unit: Unit) -> dict[str, str]:
         "pool.txt": "what was pooled, as a TREC pool",
         "pool.jsonl": "the same in full: texts, passages, lengths, and which runs gave them",
         "bank.json": f"{response} id to text",
-        "passages.jsonl": f"the passages that the {responses} used",
+        "passages.jsonl": "the texts of the passages" if unit.listed else f"the passages that the {responses} used",
         "response_runs/*.run": f"each run as TREC run lines over {response} ids",
         "runs.jsonl": f"the runs, and the {turns} that each had to answer",
         ANSWERS: "the whole responses that the citations stand in, in the form of pool.jsonl",
@@ -317,7 +328,7 @@ def file_contents(unit: Unit) -> dict[str, str]:
         "run_choice.tsv": "which runs were chosen, and by what",
         "excluded.tsv": "what was not judged, and why",
         "problems.json": "what is wrong with the runs",
-        "missing_passages.tsv": "used passages without a text",
+        "missing_passages.tsv": "passages without a text" if unit.listed else "used passages without a text",
         "screen.tsv": f"{responses} that are empty, repeated, copied, off their passages or not English",
         "journal.sqlite": "every completion that was paid for",
         "manifest.json": "how all of this was made: command, versions, digests of inputs and prompts, counts",

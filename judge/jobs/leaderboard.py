@@ -27,7 +27,7 @@ from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.pool.lists import read_families
 from judge.records import Criterion
-from judge.results.citations import Measure, boards_of, refuse_measured
+from judge.results.citations import Measure, boards_of, refuse_listed, refuse_measured
 from judge.results.corrected import change, corrected
 from judge.results.gold import gold_grades, measured_gold
 from judge.results.gold_sample import cautions, check_sample
@@ -101,6 +101,7 @@ def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None
         raise UsageError("--fallback family needs --families, which says what family a run is of")
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
+    refuse_listed(judged.pool)
     if plan.out is not None:
         make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
     gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")

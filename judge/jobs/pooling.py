@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import choose_prompts
 from judge.ask.prompt import check_unit, unit_of
-from judge.errors import UsageError, refuse
+from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import natural_key, run_turn_id
 from judge.io.plan import Call, OneOf, Option, Positive, pairs
@@ -26,9 +26,10 @@ from judge.plugins import collection
 from judge.pool.build import Screen, lacking_texts
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs
-from judge.pool.lists import read_relevance, read_turns, told_apart
+from judge.pool.listed_checks import check_pairs, with_one_text, without_graded
+from judge.pool.lists import read_grades, read_relevance, read_turns, told_apart
 from judge.pool.pairs import pairs_pool
-from judge.pool.records import MissingPassages, OverLimit, Pool
+from judge.pool.records import MissingPassages, OverLimit, Pool, ProvenanceSource
 from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
@@ -36,8 +37,9 @@ from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns, read_dr
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check import problem
 from judge.runs.formats import Rules, rules_of
+from judge.runs.formats.trec import MAX_PASSAGES
 from judge.runs.records import Topic, Turn
-from judge.runs.sources import Sources
+from judge.runs.sources import Sources, find_sources
 from judge.runs.topics import read_topics, turns_by_id
 from judge.units import UNITS
 
@@ -67,8 +69,12 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
     missing_passages: MissingPassages = "skip-response"
     """Where a used passage has no text: stop, leave the response without a grade (default), or judge it by the passages
     that have one."""
-    depth: Annotated[Positive, Option(metavar="K", section="pooling")] = 1
-    """Responses per turn and run, by rank."""
+    depth: Annotated[Positive | None, Option(metavar="K", section="pooling")] = None
+    """Responses per turn and run, by rank (default 1); or passages (default 10, at most 1,000)."""
+    provenance: ProvenanceSource | None = None
+    """Of passages: the first of all that a turn lists (default), or of those that its responses use."""
+    fill: Annotated[Path | None, Option(metavar="QRELS")] = None
+    """Of passages: only those that these grades by people lack; the qrels of both are written apart and together."""
     over_limit: OverLimit = "flag"
     """What to do with a response over the token limit."""
     only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
@@ -97,13 +103,18 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
     """Add to the pool of an earlier output folder, keeping its ids. To judged pairs, a larger --draw adds those of runs
     that their ratings do not tell apart."""
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
-    """What is pooled: each response, each run's dialogue of a topic, each citation, or pairs of responses; by default
-    as the prompts say, or responses."""
+    """What is pooled: each response, each run's dialogue of a topic, each citation, pairs of responses, or passages; by
+    default as the prompts say, or responses."""
+
+    def sources(self) -> Sources:
+        """The files that are a run each, and the tables, which are read."""
+        lists = self.unit is not None and UNITS[self.unit].listed
+        return find_sources(self.runs, self.columns, self.format, lists=lists)
 
     def _check(self) -> None:
         if self.screen == "off" and self.thresholds:
             raise UsageError("--screen-threshold needs the screen: --screen flag or exclude")
-        for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
+        for path in (self.topics, self.only_turns, self.passage_qrels, self.fill, self.teams):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
         for path in self.passages:
@@ -116,6 +127,12 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
             usual = {name: fields[name].get_default(call_default_factory=True) for name in unit.unfit}
             names = [name for name in unit.unfit if getattr(self, name) not in (usual[name], "off")]
             self.refuse_unused(names, unit.why_unfit)
+            for other in UNITS.values():
+                if other is not unit:
+                    about = f"about {other.nouns.responses}, and {unit.nouns.responses} are judged here"
+                    self.refuse_unused(other.own_options, about)
+            if unit.listed and self.depth is not None and self.depth > MAX_PASSAGES:
+                raise UsageError(f"--depth {self.depth}: a turn lists at most {MAX_PASSAGES} passages that count")
         if self.draw is not None:
             read_draw(str(self.draw))
         if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
@@ -144,14 +161,14 @@ class PoolPlan(
 
     unit: JudgedUnit | None = None
     """What is pooled (default: what the criteria are about): each response, for each run and topic the whole dialogue,
-    each citation of a sentence, or pairs of responses."""
+    each citation of a sentence, pairs of responses, or the passages that runs list."""
     out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
     """Output folder (default judge-out, or that of --extend)."""
     replace: bool = False
     """Write over another pool, or its results, in --out."""
 
 
-def pooled_unit(plan: PoolPlan, sources: Sources) -> JudgedUnit:
+def pooled_unit(plan: PoolPlan) -> JudgedUnit:
     """What a plan pools: what it names, what its criteria are about, what an extended pool has, or what is usual."""
     names = plan.criteria
     if not (names or plan.prompts):
@@ -159,7 +176,7 @@ def pooled_unit(plan: PoolPlan, sources: Sources) -> JudgedUnit:
             return plan.unit
         if plan.extend is not None:
             return OutputFolder(plan.extend).pool.unit
-        names = usual_criteria(sources, plan.profile, plan.format)
+        names = usual_criteria(plan.sources(), plan.profile, plan.format)
     prompts = [*chain.from_iterable(choose_prompts(names, plan.prompts, ()).values())]
     if plan.unit is not None:
         check_unit(prompts, plan.unit)
@@ -230,6 +247,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
             "passage-hashes": pooling.passage_hashes,
             "turns": pooling.only_turns,
             "passage-qrels": pooling.passage_qrels,
+            "fill": pooling.fill,
             "teams": pooling.teams,
         }
         if previous is not None and combine is not None:
@@ -292,6 +310,11 @@ def _made(
     unit = UNITS[selection.unit]
     if unit.part_of_response:
         _check_rules(submitted, lambda rules: rules.cited is not None, "their formats have no citations of sentences")
+    if unit.listed:
+        submitted = _listed(submitted, pooling, hashes)
+    else:
+        lists = "they list passages and have no responses; the passages are judged by --criteria passage_relevance"
+        _check_rules(submitted, lambda rules: rules.form != "list", lists)
     if topics is None and unit.by_topic:
         silent = f"{unit.nouns.responses} need a topics file, which says what the user said (--topics)"
         _check_rules(submitted, lambda rules: rules.own_turns, silent)
@@ -310,7 +333,28 @@ def _made(
     )
     if combine is not None:
         pool = combine(pool, pooling, previous)
+    if unit.listed and pooling.passages and pool.responses and not pool.passages:
+        raise InputError(_of_another_collection(submitted, pooling))
     return submitted, choice, pool
+
+
+def _listed(submitted: Submitted, pooling: Pooling, hashes: Hashes | None) -> Submitted:
+    """The passages to be judged, each with one text where the runs have the texts."""
+    refuse(submitted.unusable, "runs that cannot be judged")
+    check_pairs(submitted)
+    if pooling.fill is not None:
+        submitted = without_graded(submitted, read_grades(pooling.fill), str(pooling.fill))
+    return submitted if pooling.passages or hashes is not None else with_one_text(submitted)
+
+
+def _of_another_collection(submitted: Submitted, pooling: Pooling) -> str:
+    """What to say where the collection has none of the passages that runs list."""
+    first = submitted.candidates[0]
+    file = next(file for file, run_id in submitted.names.items() if run_id == first.run_id)
+    return (
+        f"{', '.join(map(str, pooling.passages))}: none of the passages that the runs list is there, such as "
+        f"{shown(first.used[0].passage_id)} of {file}, turn {first.turn_id}: another collection?"
+    )
 
 
 def _paired(pool: Pool, pooling: Pooling, earlier: Pool | None) -> Pool:
@@ -406,7 +450,14 @@ def _selection(pooling: Pooling, turns: dict[str, Turn] | None, notes: list[str]
             pooling.passage_qrels, minimum=minimum, max_rank=pooling.max_rank, known=turns, notes=notes
         )
     only = read_turns(pooling.only_turns, turns) if pooling.only_turns is not None else None
-    return Selection(depth=pooling.depth, turns=only, relevance=relevance, unit=pooling.unit or "response")
+    unit = pooling.unit or "response"
+    return Selection(
+        depth=pooling.depth or UNITS[unit].depth,
+        turns=only,
+        relevance=relevance,
+        provenance=pooling.provenance or "ranked",
+        unit=unit,
+    )
 
 
 def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
@@ -420,7 +471,8 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
     return {
         # A pool of responses names no unit.
         **({} if unit.whole_response else {"unit": unit.name}),
-        "depth": pooling.depth,
+        "depth": pooling.depth or unit.depth,
+        **({"provenance": pooling.provenance or "ranked", "fill": file(pooling.fill)} if unit.listed else {}),
         "over_limit": pooling.over_limit,
         "missing_passages": pooling.missing_passages,
         "passage_hashes": hashes.digest if hashes else None,

@@ -5,7 +5,7 @@ A dialogue is the run's last response of a topic, in a turn whose id covers all 
 long to load as a run to read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,11 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.io.ids import groups_of, natural_key, topic_of
-from judge.io.text import has_content, shown
+from judge.io.text import has_content, printable_id, shown
 from judge.passages import same_text
 from judge.pool.build import Candidate
 from judge.pool.conversation import of_one_run, own_turns, storable_text, with_own_turns
+from judge.pool.listed import passage_candidates
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates, citation_candidates
 from judge.records import JudgedUnit, Problem, Record
@@ -101,6 +102,10 @@ def admit(
         # What an error takes out was said all the same, so it is in the dialogue.
         in_dialogues = {turn.turn_id for turn in own.values()}
         excluded = tuple(row for row in excluded if row.turn_id not in in_dialogues)
+    if UNITS[selection.unit].listed:
+        # What is wrong with a response is no fault of what the turn lists.
+        excluded = tuple(row for row in excluded if row.rank is None)
+        run = _with_all_lists(read.run, checked.exclusions)
     if run is None:
         return Admitted(checked.problems, excluded, header, checked.trace)
     submission = Submission(
@@ -110,7 +115,7 @@ def admit(
         format=run.format,
         file=run.file,
         digest=run.digest,
-        eval_response=run.eval_response,
+        eval_response=run.eval_response or UNITS[selection.unit].listed,
         turns=len(run.turns),
         year=checked.trace.year if checked.trace else None,
     )
@@ -155,6 +160,20 @@ def _citations(
     lines = {turn.turn_id: place.value for turn, place in pairs}
     kept, uncited = citation_candidates(responses, lambda turn_id: cited(lines[turn_id]))
     return kept, (*dropped, *uncited)
+
+
+def _passages(
+    selection: Selection, run: Run, own: Mapping[str, PooledTurn], said: Run | None, read: ReadRun
+) -> _Candidates:
+    return passage_candidates(run, selection, own)
+
+
+def _with_all_lists(run: Run, exclusions: Sequence[Exclusion]) -> Run | None:
+    """A run as it was read, without the turns that are out as a whole; None where the whole run is."""
+    # Of a turn that is given twice the first entry counts.
+    out = {row.turn_id for row in exclusions if row.rank is None and row.reason != "duplicate_turn"}
+    kept = tuple(turn for turn in run.turns if printable_id(turn.turn_id) not in out)
+    return msgspec.structs.replace(run, turns=kept) if kept and "*" not in out else None
 
 
 def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, *, by_topic: bool) -> Run | None:
@@ -268,6 +287,7 @@ CANDIDATES: Mapping[JudgedUnit, _Maker] = {
     "citation": _citations,
     # Pairs are made of the pool of responses.
     "pair": _responses,
+    "passage": _passages,
 }
 """How the candidates of a unit are made: of a run that is checked, whose own turns have the given ids, and which was
 read and said as is given beside it."""

@@ -42,9 +42,11 @@ def passages_jsonl(pool: Pool) -> bytes:
 
 def stored_pool(pool: Pool) -> dict[str, Pieces]:
     """The files of a pool that grow with its texts, by their names."""
+    # Passages have their texts in a file of their own.
+    bank = {} if UNITS[pool.unit].listed else {"bank.json": Pieces(lambda: _bank(pool))}
     files = {
         "pool.jsonl": Pieces(lambda: jsonl_pieces(pool.responses)),
-        "bank.json": Pieces(lambda: _bank(pool)),
+        **bank,
         "passages.jsonl": Pieces(
             lambda: jsonl_pieces(_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
         ),
@@ -56,7 +58,7 @@ def stored_pool(pool: Pool) -> dict[str, Pieces]:
 
 def pool_lines(pool: Pool, tag: str = "judge") -> str:
     """`pool.txt`: the TREC pool of CAsT-ReGIn, with single spaces."""
-    return "".join(f"{column(r.listed_under)} Q0 {r.response_id} 1 0.0 {column(tag)}\n" for r in pool.responses)
+    return "".join(f"{column(r.listed_under)} Q0 {column(r.listed_as)} 1 0.0 {column(tag)}\n" for r in pool.responses)
 
 
 def _bank(pool: Pool) -> Iterator[bytes]:

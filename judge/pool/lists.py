@@ -8,7 +8,7 @@ from pathlib import Path
 
 from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath, line_problem, numbered, numbered_lines, text_of
-from judge.io.ids import is_own_turn, natural_key, parse_qrels, topic_of
+from judge.io.ids import is_own_turn, natural_key, own_turn_id, parse_qrels, topic_of
 from judge.io.tabular import read_table
 from judge.io.text import printable, printable_id, shown
 from judge.pool.selection import PassageRelevance
@@ -16,18 +16,6 @@ from judge.records import Problem, file_problem
 
 _LETTER = re.compile(r"[a-zA-Z]|\([0-9]+\)")
 """One of the letters that runs share which cannot be told apart; after the alphabet they are numbers."""
-
-
-def own_turn_id(written: str) -> str:
-    """A turn id as topics and runs write it; older copies of the qrels have `9-1-3` for `9-1_3` and `0-8` for `0_8`.
-
-    >>> own_turn_id("9-1-3"), own_turn_id("9-1_3"), own_turn_id("132_1-3")
-    ('9-1_3', '9-1_3', '132_1-3')
-    """
-    if "_" in written:
-        return written
-    topic, hyphen, number = written.rpartition("-")
-    return f"{topic}_{number}" if hyphen else written
 
 
 def read_turns(path: Path, known: Collection[str] | None = None) -> frozenset[str]:

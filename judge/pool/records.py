@@ -1,5 +1,6 @@
 """The records of a pool. Pure."""
 
+import re
 from textwrap import indent
 from typing import Literal
 
@@ -9,6 +10,8 @@ from judge.records import JudgedUnit, Passage, Record
 from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
 from judge.units import UNITS
 
+_OF_RUN = re.compile("#[0-9a-f]{64}$")
+
 OverLimit = Literal["flag", "truncate", "exclude"]
 """What becomes of a response over the token limit."""
 
@@ -17,10 +20,14 @@ MissingPassages = Literal["fail", "skip-response", "judge-without"]
 """What becomes of a response with a used passage that has no text, where a criterion shows the passages."""
 
 
+ProvenanceSource = Literal["ranked", "used"]
+"""Which passages of a turn are judged, where passages are: all that it lists, or those that its responses use."""
+
+
 LeftOut = Literal[
     "eval_response_false", "not_selected_run", "not_selected_turn", "turn_not_judged", "below_depth",
     "no_relevant_passage", "empty_text", "over_limit", "unreached_topic", "uncited_sentence", "not_drawn",
-    "equal_responses",
+    "equal_responses", "graded_by_people",
 ]  # fmt: skip
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 
@@ -30,7 +37,8 @@ class RunEntry(Record, frozen=True, gc=False, omit_defaults=True):
 
     run_id: str
     rank: int
-    """The rank of the response; of a citation the number of its sentence, of a response in a pair its place, from 1."""
+    """The rank of the response or passage; of a citation the number of its sentence, of a response in a pair its place,
+    from 1."""
     provenance_rule: ProvenanceRule
     text_sha256: str
     """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
@@ -43,7 +51,7 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
 
     In a pool of dialogues it stands for a dialogue: the response is the last one, and its turn holds all that was said
     before. In a pool of citations it is one sentence of a response with one passage that the sentence cites; in a pool
-    of pairs two responses, of which `text` is shown first.
+    of pairs two responses, of which `text` is shown first; in a pool of passages one passage, and no text.
     """
 
     response_id: str
@@ -56,7 +64,7 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     truncated: bool
     runs: tuple[RunEntry, ...]
     unit: JudgedUnit = "response"
-    """What is judged: the response, the dialogue that ends with it, one citation, or two responses."""
+    """What is judged: the response, the dialogue that ends with it, one citation, two responses, or a passage."""
     second: str = ""
     """The response of a pair that is shown second."""
 
@@ -69,6 +77,16 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     def listed_under(self) -> str:
         """The id under which qrels and response runs list it: its turn, or the topic of a dialogue."""
         return self.topic_id if UNITS[self.unit].by_topic else self.turn_id
+
+    @property
+    def listed_as(self) -> str:
+        """The id by which qrels and response runs list it: its own, or that of the passage."""
+        return passage_id_of(self.passages[0]) if UNITS[self.unit].listed else self.response_id
+
+
+def passage_id_of(key: str) -> str:
+    """The id of a passage, whose key has a digest after it where a run gave the text."""
+    return _OF_RUN.sub("", key)
 
 
 def both(first: str, second: str) -> str:

@@ -14,7 +14,7 @@ from judge.errors import UsageError
 from judge.io.ids import groups_of, run_turn_id, topic_of
 from judge.io.text import digest, has_content, shown
 from judge.pool.build import Candidate
-from judge.pool.records import LeftOut, PooledTurn
+from judge.pool.records import LeftOut, PooledTurn, ProvenanceSource
 from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
 from judge.runs.ranking import used_provenance
@@ -52,6 +52,8 @@ class Selection(msgspec.Struct, frozen=True):
     depth: int = 1
     turns: frozenset[str] | None = None
     relevance: PassageRelevance | None = None
+    provenance: ProvenanceSource = "ranked"
+    """Of passages: all that a turn lists, or those that its responses use."""
     unit: JudgedUnit = "response"
     """What an item of the pool is; of dialogues and of citations all are pooled."""
 

@@ -26,6 +26,7 @@ from judge.judges.journal import JournalView
 from judge.judges.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections import scale_of
+from judge.results.citations import refuse_listed
 from judge.results.tables import ResultTables
 from judge.stats.agreement import STATISTICS
 
@@ -107,6 +108,7 @@ def read_folder(
         return CalibrationFolder(name, folder, read_calibration(folder / FINDINGS))
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
+    refuse_listed(judged.pool)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
     judged = judged.beside(compared.verdicts) if compared else judged
     problems = read_problems(folder / "problems.json")

@@ -122,13 +122,23 @@ def headlines_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
 
 
 def refuse_measured(pool: Pool) -> None:
-    """Refuse a pool of citations or pairs where responses or their grades are ranked, as a UsageError."""
+    """Refuse a pool of citations, pairs or passages where responses or their grades are ranked, as a UsageError."""
+    refuse_listed(pool)
     unit = UNITS[pool.unit]
     if unit.boards != unit.name:
         raise UsageError(
             f"a pool of {unit.nouns.responses} has no grades of responses: its boards are in leaderboard.md, and "
             "`judge leaderboard` makes them anew, with --gold corrected; for grades of responses judge them into "
             "another folder, such as by `judge run --criteria groundedness`"
+        )
+
+
+def refuse_listed(pool: Pool) -> None:
+    """Refuse a pool of passages where runs are ranked, as a UsageError."""
+    unit = UNITS[pool.unit]
+    if unit.listed:
+        raise UsageError(
+            f"a pool of {unit.nouns.responses} ranks no runs: `judge evaluate passages` measures them by its qrels"
         )
 
 
@@ -163,6 +173,11 @@ def key_of(run_id: str, turn_id: str, sentences: Sentences = ()) -> UnitKey:
 
 def _itself(criterion: Criterion) -> tuple[Criterion, ...]:
     return (criterion,)
+
+
+def _none(criterion: Criterion) -> tuple[Criterion, ...]:
+    """Runs are not ranked by grades of what they list."""
+    return ()
 
 
 def _support_measures(criterion: Criterion) -> tuple[Criterion, ...]:
@@ -201,5 +216,6 @@ MEASURES: Mapping[JudgedUnit, Callable[[Criterion], tuple[Criterion, ...]]] = {
     "dialogue": _itself,
     "citation": _support_measures,
     "pair": _win_rate,
+    "passage": _none,
 }
 """The boards of runs that a criterion about a unit has."""

@@ -1,7 +1,8 @@
 """Judgments as response qrels, each file with a sidecar that says how it was made. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -17,16 +18,32 @@ NOTE = "Grades by a machine judge, not by human assessors."
 
 def qrel_name(criterion: Criterion) -> str:
     """The file's name; `.llm.` distinguishes it from human qrels even in a copy."""
-    return f"response_{safe_name(criterion.name)}.llm.qrel"
+    return f"{qrel_stem(criterion)}.llm.qrel"
 
 
-def qrels_text(results: Sequence[Judgment | Failure], criterion: Criterion) -> str:
+def qrel_stem(criterion: Criterion) -> str:
+    """The start of the names of a criterion's qrels, which says what is graded.
+
+    Of the criterion passage_relevance it is the name itself.
+    """
+    unit = UNITS[criterion.unit]
+    what = unit.nouns.response if unit.listed else "response"
+    return f"{what}_{safe_name(criterion.name).removeprefix(f'{what}_')}"
+
+
+def qrels_text(
+    results: Sequence[Judgment | Failure], criterion: Criterion, names: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
-    Responses are listed by turn, dialogues by topic. A ValueError if a response has two judgments under the criterion.
+    Responses are listed by turn, dialogues by topic. `names`: response id to the id that stands in its place, such as
+    that of a passage. A ValueError if a response has two judgments under the criterion.
     """
-    under = (each for each in _under(results, criterion) if isinstance(each, Judgment) and not each.unable)
-    rows = [(_listed_under(each, criterion), each.response_id, each.grade) for each in under]
+    rows: list[tuple[str, str, int]] = []
+    for result in _under(results, criterion):
+        if isinstance(result, Judgment) and not result.unable:
+            item_id = names.get(result.response_id, result.response_id)
+            rows.append((_listed_under(result, criterion), item_id, result.grade))
     rows.sort(key=lambda row: natural_order(row[:2]))
     for (listed, response_id), times in Counter(row[:2] for row in rows).items():
         if times > 1:
@@ -64,10 +81,11 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
             counts[result.grade] += 1
             listed.add(_listed_under(result, criterion))
     scale, level = criterion.scale, criterion.scale.unable
-    unable_ones = f"responses judged {level.label!r} are left out" if level else "the scale has no 'unable' level"
+    what = UNITS[criterion.unit].nouns.responses if UNITS[criterion.unit].listed else "responses"
+    unable_ones = f"{what} judged {level.label!r} are left out" if level else "the scale has no 'unable' level"
     return {
         "file": qrel_name(criterion), "note": NOTE, "calibration": calibration, "criterion": criterion.name,
-        **({"unit": criterion.unit, "rows": "topic_id 0 response_id grade"} if UNITS[criterion.unit].by_topic else {}),
+        **_rows(criterion),
         "prompt": criterion.prompt_id, "prompt_version": criterion.version, "prompt_digest": criterion.digest,
         "scale": {
             "levels": [msgspec.to_builtins(level) for level in scale.levels],
@@ -75,7 +93,8 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
             "positive": sorted(scale.positive),
             "unable": msgspec.to_builtins(scale.unable),
         },
-        "reading": f"{scale.polarity} grades are better; {unable_ones}", "share": _share(scale, len(listed)),
+        "reading": f"{scale.polarity} grades are better; {unable_ones}",
+        **({} if UNITS[criterion.unit].listed else {"share": _share(scale, len(listed))}),
         "judges": sorted(judges), "models_returned": sorted(models),
         "counts": {
             "graded": counts.total(),
@@ -85,6 +104,14 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
         },
         **_sentences(results, criterion),
     }  # fmt: skip
+
+
+def _rows(criterion: Criterion) -> dict[str, str]:
+    """What a line says, where it is not of a response in a turn."""
+    unit = UNITS[criterion.unit]
+    if unit.by_topic:
+        return {"unit": unit.name, "rows": "topic_id 0 response_id grade"}
+    return {"unit": unit.name, "rows": "turn_id 0 passage_id grade"} if unit.listed else {}
 
 
 def _sentences(results: Sequence[Judgment | Failure], criterion: Criterion) -> dict[str, Any]:

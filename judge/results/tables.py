@@ -14,9 +14,10 @@ from judge.io.table import RecordColumns, Table, fields, records_tsv, sequence, 
 from judge.io.text import count, printable
 from judge.pool.records import Pool
 from judge.records import Criterion
-from judge.results import details, leaderboard, pairs
+from judge.results import details, grade_counts, leaderboard, pairs
 from judge.results.citations import Measure, boards_of
 from judge.results.details import checked_scores, sentence_scores, topic_scores
+from judge.results.grade_counts import GradeCount, counts_markdown
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.pairs import PAIR_COLUMNS, rated_runs, ratings_markdown
 from judge.results.rows import RunDifference, Score, noted
@@ -255,9 +256,16 @@ class ResultTables(NamedTuple):
     """Of them, every two runs that met."""
     advantages: Mapping[str, str]
     """Of them, criterion to what is said of the places of the responses."""
+    grades: Table[GradeCount]
+    """Where runs are not ranked by the grades."""
 
     def files(self, banner: str, criteria: Sequence[Criterion], notes: Iterable[str]) -> dict[str, bytes]:
         """The files of the tables; one of details without rows is left out."""
+        if self.grades:
+            return {
+                "grades.md": counts_markdown(self.grades, banner, criteria, notes).encode(),
+                "grades.tsv": records_tsv(grade_counts.COLUMNS, self.grades).encode(),
+            }
         apart = told_apart(self.differences, criteria)
         rated = ratings_markdown(self.ratings, self.advantages)
         board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences, rated)
@@ -297,6 +305,7 @@ def result_tables(
     compared: list[tuple[object, ...]] = []
     advantages: dict[str, str] = {}
     results = sequence(results)
+    counts = grade_counts.grade_counts(pool, results, criteria) if UNITS[pool.unit].listed else ()
     for criterion, runs in turns_by_criterion(pool, results, criteria):
         board += ranked_runs(runs, criterion, cluster)
         apart += differences(runs, criterion, cluster, rng)
@@ -322,4 +331,5 @@ def result_tables(
         ratings=Table(ratings),
         compared=Table(compared, PAIR_COLUMNS),
         advantages=advantages,
+        grades=Table(counts),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from judge.errors import UsageError
 from judge.io.ids import column
 from judge.io.text import shown
-from judge.runs.ranking import MAX_PASSAGES
+from judge.runs.formats.trec import MAX_PASSAGES
 
 Ranking = Mapping[str, Sequence[tuple[str, float]]]
 """Turn id to (item id, score) pairs, best first, with scores that fall strictly."""

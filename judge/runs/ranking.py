@@ -1,6 +1,5 @@
 """The passages that a response uses, a run's passages as one ranking a turn, and plain TREC runs. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
@@ -9,10 +8,9 @@ import msgspec
 from judge.io.ids import column, natural_key, parse_run, trec_order
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules
+from judge.runs.formats.trec import MAX_PASSAGES
 from judge.runs.records import Provenance, ProvenanceRule, Response, Run, RunTurn
 
-MAX_PASSAGES = 1000
-"""The most passages of a turn that are assessed (TREC iKAT guidelines)."""
 TOP_PASSAGES = 5
 """How many passages count as used when a response flags none (TREC iKAT guidelines)."""
 
@@ -121,12 +119,6 @@ def _divisible(lists: Sequence[Sequence[Provenance]]) -> bool:
     return all(score is not None and isfinite(score) and score >= lowest for score in scores)
 
 
-_LINE = re.compile(
-    rb"\s*\S+[ \t]+(Q0[ \t]|\S+[ \t]+\S+[ \t]+\S+[ \t]+[-+]?[0-9.]+(e[-+]?[0-9]+)?[ \t]+\S+[ \t\r]*(\n|$))",
-    re.IGNORECASE,
-)
-
-
 class TrecRanking(msgspec.Struct, frozen=True):
     """A run file of six columns."""
 
@@ -137,11 +129,6 @@ class TrecRanking(msgspec.Struct, frozen=True):
     """Lines that name an item of a turn again; the line with the highest score counts."""
     cut: int
     """Items after the first `MAX_PASSAGES` of a turn."""
-
-
-def looks_like_trec_run(head: bytes) -> bool:
-    """Whether the first line of a file has `Q0` as its second column, or six columns of which the fifth is a number."""
-    return _LINE.match(head) is not None
 
 
 def parse_trec_run(text: str, name: str) -> TrecRanking:

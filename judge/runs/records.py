@@ -5,8 +5,9 @@ from typing import Literal
 
 from judge.records import Record
 
-ProvenanceRule = Literal["used", "top5", "citations"]
-"""How the used passages were determined: flagged `used`; the five with the highest scores; the citations."""
+ProvenanceRule = Literal["used", "top5", "citations", "ranked"]
+"""How the used passages were determined: flagged `used`; the five with the highest scores; the citations; or, where
+passages are judged, the list of the turn."""
 
 
 TokenRule = Literal["bare", "english", "whitespace"]

@@ -10,6 +10,7 @@ from judge.io.text import shown
 from judge.records import Problem, Record
 from judge.runs.formats import find_runs, recognized_format
 from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
+from judge.runs.formats.trec import looks_like_qrels, looks_like_trec_run
 from judge.runs.profiles import PROFILES
 
 RunSource = Path | RowTable
@@ -37,8 +38,19 @@ class Sources(Record, frozen=True):
         return () if self.tables is None else tuple(source.said for source in self.tables.sources)
 
 
+def _may_be_run(path: Path, head: bytes, *, named: Mapping[str, str] | None, lists: bool) -> bool:
+    """Whether a file with this head is a table of answers or, where they are wanted, a list of passages."""
+    if lists and (looks_like_trec_run(head) or looks_like_qrels(head)):
+        return True
+    return looks_like_table(path, head, named)
+
+
 def find_sources(
-    given: Iterable[RunSource], columns: Mapping[str, str] | None = None, format: str | None = None
+    given: Iterable[RunSource],
+    columns: Mapping[str, str] | None = None,
+    format: str | None = None,
+    *,
+    lists: bool = False,
 ) -> Sources:
     """The files of folders and files, of which tables are read whole, since their rows are the topics too.
 
@@ -46,6 +58,7 @@ def find_sources(
         given: Folders of runs, runs, and tables in files or in memory.
         columns: The columns of tables that the user names, by role.
         format: What every file is to be read as.
+        lists: Whether TREC runs and qrels of passages are read in folders, too.
 
     Raises:
         UsageError: Tables stand beside runs of tracks, or columns are named and there is no table.
@@ -57,7 +70,7 @@ def find_sources(
     files: tuple[Path, ...] = ()
     problems: tuple[Problem, ...] = ()
     if paths:
-        files, problems = find_runs(paths, also=partial(looks_like_table, named=columns))
+        files, problems = find_runs(paths, also=partial(_may_be_run, named=columns, lists=lists))
     may_be = format in (None, FORMAT)
     tabular = [path for path in files if may_be and (format == FORMAT or is_table(path, columns))]
     if not tabular and not in_memory:

@@ -6,8 +6,9 @@ from judge.records import JudgedUnit
 from judge.units.citation import CITATION
 from judge.units.dialogue import DIALOGUE
 from judge.units.pair import PAIR
+from judge.units.passage import PASSAGE
 from judge.units.response import RESPONSE
 from judge.units.unit import Unit
 
-UNITS: Mapping[JudgedUnit, Unit] = {unit.name: unit for unit in (RESPONSE, DIALOGUE, CITATION, PAIR)}
+UNITS: Mapping[JudgedUnit, Unit] = {unit.name: unit for unit in (RESPONSE, DIALOGUE, CITATION, PAIR, PASSAGE)}
 """By name."""

@@ -53,15 +53,22 @@ class Unit(Record, frozen=True):
     """Whether it is one response as a run gave it, to which limits of tokens and the screen apply."""
     part_of_response: bool = False
     """Whether it is a part of a run's response, with which its other parts are drawn and listed."""
+    listed: bool = False
+    """Whether it is an item that runs list: it is judged whatever is wrong with their responses, qrels name it by its
+    own id, and no run is ranked by its grades."""
+    depth: int = 1
+    """How many of a turn are pooled of each run, where users may say otherwise."""
     orders: int = 1
     """In how many orders it is shown, each of which is a judgment; the orders follow each other in a pool."""
     boards: JudgedUnit = "response"
     """The unit that boards are of: itself, or the one of which its grades are a measure."""
     inputs: tuple[str, ...] = ()
-    """The inputs that its prompts may have, and first the one that they all have and no others; empty where they may
-    have all that is no other unit's."""
+    """The inputs that its prompts may have, and first the one that they all have; no others have it unless it is the
+    needed one. Empty where they may have all that is no other unit's."""
     needed_input: str | None = None
     """The input without which it cannot be checked."""
+    own_options: tuple[str, ...] = ()
+    """The options of pooling that are about it alone."""
     unfit: tuple[str, ...] = ()
     """The options of pooling that are about something else."""
     why_unfit: str = ""

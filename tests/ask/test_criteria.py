@@ -195,7 +195,7 @@ FAULTS = [
     (GOOD, '["response"]', "[]", "inputs", "prompt_input", "nothing is judged"),
     (GOOD, '["response"]', '["ptkb"]', "line 35", "prompt_input", "{{response}} is used but not declared"),
     (GOOD, '["response"]', '["response", "dialogue"]', "inputs", "prompt_input", '`dialogue` is only for unit = "dialogue"'),
-    (GOOD, "version = 3", 'version = 3\nunit = "topic"', "unit", "prompt_field", "input should be 'response', 'dialogue', 'citation' or 'pair', found 'topic'"),
+    (GOOD, "version = 3", 'version = 3\nunit = "topic"', "unit", "prompt_field", "input should be 'response', 'dialogue', 'citation', 'pair' or 'passage', found 'topic'"),
     (OF_DIALOGUE, '["dialogue"]', '["dialogue", "response"]', "inputs", "prompt_input", "alone, not response"),
     (GOOD, '["response"]', '["response", "pair"]', "inputs", "prompt_input", '`pair` is only for unit = "pair"'),
     (OF_PAIR, '["pair"]', '["pair", "passages"]', "inputs", "prompt_input", "`utterance` and `resolved_utterance` alone, not passages"),

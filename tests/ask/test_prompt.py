@@ -128,9 +128,8 @@ def test_a_criterion_that_shows_the_conversation_needs_a_turn() -> None:
     needing = {criterion.name for criterion in bundled_criteria() if needs_turn(criterion)}
     of_nuggets = {"nugget_creation", "nugget_importance", "nugget_merging"}
     of_dialogues = {"attentiveness", "clarification", "coherence", "usefulness"}
-    assert (
-        needing == {"completeness", "conciseness", "correctness", "preference", "relevance"} | of_nuggets | of_dialogues
-    )
+    others = {"completeness", "conciseness", "correctness", "passage_relevance", "preference", "relevance"}
+    assert needing == others | of_nuggets | of_dialogues
     with pytest.raises(UsageError, match="needs a topics file"):
         render(Task(pooled("No."), find_criterion("relevance")), {}, None, "json")
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judge.errors import InputError, UsageError
+from judge.io.ids import own_turn_id
 from judge.pool.build import Candidate
-from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_teams, read_turns
+from judge.pool.lists import read_relevance, read_run_ids, read_teams, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.run_choice import RUN_RULES, RunRule, RunScore, choose_runs
 from judge.pool.selection import PassageRelevance, Selection, candidates, draw_turns, read_draw

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.runs.ranking import MAX_PASSAGES, looks_like_trec_run, parse_trec_run
+from judge.runs.formats.trec import MAX_PASSAGES, looks_like_trec_run
+from judge.runs.ranking import parse_trec_run
 from tests.conftest import refused
 
 

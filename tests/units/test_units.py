@@ -21,6 +21,7 @@ DECLARED = {
     "dialogue": ("topic", "dialogue", True, False, False, 1, "dialogue", "dialogue", None),
     "citation": ("turn", "citation", False, False, True, 1, "response", None, "passages"),
     "pair": ("turn", "pair", False, False, False, 2, "response", "pair", None),
+    "passage": ("turn", "passage", False, False, False, 1, "response", "passages", "passages"),
 }
 
 
@@ -47,6 +48,7 @@ def test_a_unit_has_all_its_sentences(unit: Unit) -> None:
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_a_unit_names_inputs_and_options_that_there_are(unit: Unit) -> None:
     needed = {unit.needed_input} - {None}
+    assert {*unit.own_options} <= Pooling.model_fields.keys()
     assert {*unit.inputs, *needed} <= BLOCKS.keys()
     assert {*unit.unfit} <= Pooling.model_fields.keys()
 

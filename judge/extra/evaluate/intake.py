@@ -9,17 +9,17 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.files import StrPath, input_errors, text_of
-from judge.io.ids import column, natural_key, topic_of
+from judge.io.ids import column, natural_key, own_turn_id, topic_of
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import count, shown
 from judge.pool.conversation import of_one_run, own_turns, with_own_turns
-from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record, file_problem
 from judge.runs.document import read_head
 from judge.runs.formats import ReadRun, find_runs, read_run, rules_of
 from judge.runs.formats.shape import PtkbEntry, TurnPlace
+from judge.runs.formats.trec import looks_like_trec_run
 from judge.runs.profiles import possible_years
-from judge.runs.ranking import looks_like_trec_run, parse_trec_run, ranking
+from judge.runs.ranking import parse_trec_run, ranking
 from judge.runs.records import Run, Topic, Turn
 
 _NO_RUN = "neither JSON nor a TREC run, so not read as a run"

@@ -29,7 +29,7 @@ from judge.gold.rows import response_digest
 from judge.io.draw import RankLine, slope_plot
 from judge.io.files import StrPath, file_in, published
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import Cluster, clustering, column, natural_key, nested, topic_of
+from judge.io.ids import Cluster, clustering, column, natural_key, nested, own_turn_id, topic_of
 from judge.io.installed import has_extra, undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
@@ -38,7 +38,6 @@ from judge.io.tabular import collected
 from judge.io.text import count, number, printable_id, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import read_pool_folder
-from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool, PooledResponse
 from judge.pool.run_choice import DEFAULT_MEASURE
 from judge.records import Criterion, Problem, Scale, file_problem

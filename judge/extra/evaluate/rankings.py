@@ -34,7 +34,7 @@ from judge.jobs.options import ClusterUnit
 from judge.pool.lists import read_grades
 from judge.records import Problem, file_problem
 from judge.runs.formats import find_runs
-from judge.runs.ranking import looks_like_trec_run
+from judge.runs.formats.trec import looks_like_trec_run
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id
 

@@ -286,7 +286,7 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models
 
 README = "README.md"
 _ORDER = (
-    "corrected.md corrected.tsv "
+    "corrected.md corrected.tsv grades.md grades.tsv "
     "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv qrels/*.qrel "
     "qrels/*.json response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
     "member_failures.jsonl recheck.jsonl passages.jsonl runs.jsonl interactive.tsv"

@@ -17,7 +17,9 @@ VERSION = 1
 
 
 class Overlap(Model):
-    """The share of the response's content words that occur in its used passages, or of a nugget's in the response.
+    """The share of the response's content words that occur in its used passages.
+
+    Of a nugget, the share of its words in the response; of a passage, the share of the question's words in it.
 
     The share is spread evenly over the scale: two neighboring levels divide the probability by distance. This judge
     cannot see a negation, a swapped number or a new claim made of old words.
@@ -29,11 +31,12 @@ class Overlap(Model):
     free = True
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but graded groundedness, support and nuggets."""
+        """Refuse all but graded groundedness, support, nuggets and passages."""
         for criterion in criteria:
             unit = UNITS[criterion.unit]
             graded = criterion.answer == "grade" and not unit.by_topic
-            if criterion.name not in ("groundedness", "support", "nugget") or not graded:
+            compared = criterion.name in ("groundedness", "support", "nugget") or unit.listed
+            if not compared or not graded:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness and support only, "
                     f"not {criterion.prompt_id}"

@@ -50,6 +50,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "uncited_sentence": "the sentence cites nothing: there is no citation to judge, and recall counts the sentence",
     "not_drawn": "the response is in no pair that was drawn",
     "equal_responses": "all responses to the turn are equal, so it ties with another one and no judge is asked",
+    "graded_by_people": "people graded the passage, so no judge is asked",
 }
 """Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
 SCREEN_REASON = "screen_"

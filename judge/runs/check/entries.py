@@ -12,7 +12,7 @@ from typing import cast
 from judge.io.text import MAX_ID, shown
 from judge.runs.fields import LISTED, Report, member
 from judge.runs.formats.shape import PtkbEntry, Rules
-from judge.runs.ranking import MAX_PASSAGES
+from judge.runs.formats.trec import MAX_PASSAGES
 from judge.runs.records import Turn
 
 EntryScores = Sequence[float | None] | ValuesView[float | None]

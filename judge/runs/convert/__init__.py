@@ -147,8 +147,8 @@ def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | Non
     def obstacle(message: str) -> Problem:
         return file_problem("not_convertible", run.file, message)
 
-    if rules_of(run.format).form in ("pool", "table"):
-        others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form not in ("pool", "table"))
+    if rules_of(run.format).form in ("pool", "table", "list"):
+        others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form not in ("pool", "table", "list"))
         what = "table" if run.format == "table" else f"{run.format} pool"
         return (obstacle(f"a {what} is no run of a track with passages; convertible are {others}"),)
     # Lengths are no obstacle, so no tokens are counted.

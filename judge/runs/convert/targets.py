@@ -19,7 +19,8 @@ from judge.plugins import OpenTable
 from judge.records import Record
 from judge.runs.formats import ReadRun, rules_of
 from judge.runs.formats.shape import PtkbEntry, ResponsePlace, TurnPlace
-from judge.runs.ranking import MAX_PASSAGES, TOP_PASSAGES, has_scores, provenance_run, used_provenance
+from judge.runs.formats.trec import MAX_PASSAGES
+from judge.runs.ranking import TOP_PASSAGES, has_scores, provenance_run, used_provenance
 from judge.runs.records import Provenance, Response, Run, RunTurn, Turn
 
 HEADER = ("file", "turn_id", "rank", "what", "from", "to")

@@ -49,7 +49,7 @@ class FixedCopy(msgspec.Struct, frozen=True):
 def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> FixedCopy:
     """A fixed copy of the run file at `path`, from which `run` was read in the format, or the one detected."""
     form = rules_of(run.format).form
-    if form in ("pool", "table"):
+    if form in ("pool", "table", "list"):
         return FixedCopy(None, refused=f"a {form} is not fixed")
     document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
     fixer = Fixer(run, count_tokens)

@@ -20,6 +20,7 @@ from judge.runs.formats.documents import CAST2022, IKAT2023, IKAT2024, decode_ru
 from judge.runs.formats.keyed import IKAT2025, INTERACTIVE
 from judge.runs.formats.shape import Format, ReadRun, Rules
 from judge.runs.formats.table import TABLE, has_table_name
+from judge.runs.formats.trec import QRELS, TREC_RUN
 
 __all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "recognized_format", "rules_of"]
 
@@ -184,6 +185,8 @@ FORMATS: OpenTable[Format] = OpenTable(
     "formats",
     {
         "cast_regin": CAST_REGIN,
+        "trec_run": TREC_RUN,
+        "qrels": QRELS,
         "interactive": INTERACTIVE,
         "ikat2025": IKAT2025,
         "cast2022": CAST2022,

@@ -69,11 +69,11 @@ class Rules(msgspec.Struct, frozen=True):
 
     run_id: str
     """JSON path of the run's name."""
-    form: Literal["document", "lines", "entries", "pool", "table"] = "document"
+    form: Literal["document", "lines", "entries", "pool", "table", "list"] = "document"
     """The form of a file: one JSON object, JSON Lines with a turn each, a JSON array or JSON Lines with a turn each, a
-    pool beside its bank, or a table with a row for each response.
+    pool beside its bank, a table with a row for each response, or a list with a line for each passage of a turn.
 
-    A pool and a table are neither fixed nor converted.
+    A pool, a table and a list are neither fixed nor converted.
     """
     turns: str = ""
     """JSON path of the list of turns, "" where a file has no such list."""
@@ -108,6 +108,8 @@ class Rules(msgspec.Struct, frozen=True):
     """What the members of a response are called; several where the format changed."""
     passage_id: re.Pattern[str] | None = None
     """The form of the collection's passage ids."""
+    whole_lists: bool = False
+    """Whether all passages of a turn are judged, whatever the depth, where passages are judged."""
     cited: Callable[[Any], Iterable[tuple[str, Sequence[str]]]] | None = None
     """From a turn as its file has it to each sentence with the passage ids that it cites, in their order."""
     fix: Callable[..., None] | None = None

@@ -1,0 +1,81 @@
+"""Which passages that runs list are judged: the first ones of each turn. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from judge.io.ids import run_turn_id
+from judge.io.text import MAX_ID, storable
+from judge.pool.build import Candidate
+from judge.pool.records import PooledTurn
+from judge.pool.selection import Selection
+from judge.runs.formats import rules_of
+from judge.runs.ranking import ranking, used_provenance
+from judge.runs.records import Exclusion, Provenance, Run, RunTurn
+
+
+def passage_candidates(
+    run: Run, selection: Selection, own: Mapping[str, PooledTurn]
+) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
+    """The first passages of each turn of a run, and an exclusion for each turn that is not selected.
+
+    Of a list that is judged whole, all are first. `own` has the pool's turns by the ids that the run gives them.
+    """
+    kept: list[Candidate] = []
+    excluded: list[Exclusion] = []
+    depth = None if rules_of(run.format).whole_lists else selection.depth
+    ranked = ranking(run) if depth is not None else {}
+    for turn in {turn.turn_id: turn for turn in reversed(run.turns)}.values():
+        turn_id = own[turn.turn_id].turn_id if turn.turn_id in own else turn.turn_id
+        if selection.turns is not None and run_turn_id(turn_id) not in selection.turns:
+            row = Exclusion(
+                run_id=run.run_id,
+                turn_id=turn_id,
+                rank=None,
+                reason="not_selected_turn",
+                detail=f"the turn is not among the {len(selection.turns)} selected",
+            )
+            excluded.append(row)
+            continue
+        order: Iterable[str]
+        if depth is None:
+            order = dict.fromkeys(passage.passage_id for passage in turn.passages)
+        else:
+            order = [passage_id for passage_id, _ in ranked[turn.turn_id]]
+        if selection.provenance == "used":
+            used = _used(turn, run.format)
+            order = [passage_id for passage_id in order if passage_id in used]
+        first = [passage_id for passage_id in order if _is_id(passage_id)][:depth]
+        texts = _texts(turn, first)
+        for rank, passage_id in enumerate(first, 1):
+            candidate = Candidate(
+                run_id=run.run_id,
+                turn_id=turn_id,
+                rank=rank,
+                text="",
+                used=(Provenance(passage_id, text=texts.get(passage_id)),),
+                provenance_rule="used" if selection.provenance == "used" else "ranked",
+            )
+            kept.append(candidate)
+    return tuple(kept), tuple(excluded)
+
+
+def _used(turn: RunTurn, format: str) -> frozenset[str]:
+    """The passages that the responses of a turn use."""
+    used: set[str] = set()
+    for response in turn.responses:
+        passages, _ = used_provenance(response, format)
+        used.update(passage.passage_id for passage in passages)
+    return frozenset(used)
+
+
+def _is_id(passage_id: str) -> bool:
+    return 0 < len(passage_id) <= MAX_ID and passage_id.isprintable()
+
+
+def _texts(turn: RunTurn, passage_ids: Sequence[str]) -> dict[str, str]:
+    """The texts that a run gives these passages of a turn."""
+    wanted = set(passage_ids)
+    texts: dict[str, str] = {}
+    for passage in turn.passages:
+        if passage.text and passage.passage_id in wanted and storable(passage.text):
+            texts.setdefault(passage.passage_id, passage.text)
+    return texts
