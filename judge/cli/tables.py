@@ -205,6 +205,11 @@ def name_results(outcome: Outcome) -> None:
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out
+    if (filled := outcome.filled) is not None:
+        say(f"people graded {count(len(filled.people), 'passage')}, the judge {len(filled.judge)} more: {filled.name}")
+        if filled.off_scale:
+            said = f"{count(filled.off_scale, 'grade')} by people off the judge's scale, left as given"
+            say(f"warning: {said}")
     if UNITS[outcome.pool.unit].listed:
         say(f"start here: {out / 'grades.md'} (index.md lists all files)")
         return

@@ -21,6 +21,7 @@ from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, s
 from judge.io.ids import groups_of, response_run, safe_names
 from judge.io.table import Table, tsv
 from judge.jobs import manifest as manifests
+from judge.jobs.filled import Filled
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.pool.bank import ANSWERS, TURNS, excluded_tsv, pool_lines, stored_pool
@@ -70,6 +71,8 @@ class Outcome(Record, frozen=True):
     """In words, who judged what, where it was not one judge."""
     masked: tuple[str, ...] = ()
     """In words, whose replies lost a secret."""
+    filled: Filled | None = None
+    """People's grades, whose holes the judge fills; None where there are none."""
 
     @property
     def banner(self) -> str:
@@ -180,9 +183,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
     files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
     if notes is not None:
         files |= result_lines(notes.said, MEMBERS, MEMBER_FAILURES)
-    names: dict[str, str] = {}
-    if UNITS[outcome.pool.unit].listed:
-        names = {response.response_id: response.listed_as for response in outcome.pool.responses}
+    names = listed_names(outcome.pool)
     for criterion in criteria:
         description: dict[str, Any] = sidecar(criterion, results, banner)
         if criterion.name in partial:
@@ -192,7 +193,16 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(results, criterion, names).encode()
         files[f"{name}.json"] = json_bytes(description)
+        if outcome.filled is not None:
+            files |= outcome.filled.files(description)
     return files | (outcome.rechecked.files() if outcome.rechecked else {})
+
+
+def listed_names(pool: Pool) -> dict[str, str]:
+    """Response id to the id that qrels have in its place; empty where it is the same."""
+    if not UNITS[pool.unit].listed:
+        return {}
+    return {response.response_id: response.listed_as for response in pool.responses}
 
 
 def _about_evidence(outcome: Outcome) -> Iterator[str]:
@@ -310,7 +320,8 @@ def file_contents(unit: Unit) -> dict[str, str]:
         "sentences.tsv": "per run and label of a sentence: how many sentences have it, contradicted ones among them",
         "citations.tsv": "per run: how many used passages support a sentence, and how many sentences a passage "
         "supports",
-        "qrels/*.qrel": "the grades as qrels; marked `.llm`, since a model gave them",
+        "qrels/*.qrel": "the grades as qrels; marked `.llm`, since a model gave them"
+        + ("; with --fill also those by `.people`, and `.merged` ones" if unit.listed else ""),
         "qrels/*.json": "for each of them the judge, the prompt and the scale",
         "judgments.jsonl": "every grade with its reasons",
         "failures.jsonl": "every judgment that is missing, and why",

@@ -17,11 +17,13 @@ from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering
 from judge.io.steps import ProgressLine, Step
 from judge.jobs.answers import RESULTS, results_csv
-from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
+from judge.jobs.filled import Filled, filled
+from judge.jobs.folder import INDEX, index_markdown, listed_names, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
 from judge.jobs.manifest import MANIFEST, RECORD, looks, pool_manifest, reported
 from judge.jobs.recheck import ask_again, expected_again
 from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
+from judge.results.qrels import graded_rows
 from judge.results.tables import result_tables
 from judge.results.told import told_results
 from judge.units import UNITS
@@ -78,6 +80,9 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
     rechecked = ask_again(inputs, asking, replies)
     asking.progress.steps(Step("computing results"))
     results, notes = jury.decide(replies, inputs.out) if jury is not None else (replies, None)
+    both: Filled | None = None
+    if plan.fill is not None:
+        both = filled(plan.fill, criteria[0], graded_rows(results, criteria[0], listed_names(pool)))
     return Outcome(
         out=inputs.out,
         pool=pool,
@@ -97,6 +102,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         clustered=clustering((response.topic_id for response in pool.responses), plan.cluster),
         judge_notes=judge_notes(replies),
         masked=mask_notes(replies),
+        filled=both,
     )
 
 

@@ -163,6 +163,8 @@ class RunInputs:
         if plan.unit is not None:
             check_unit(shown, plan.unit)
         self.plan = plan = plan.with_values(unit=unit)
+        if plan.fill is not None and len(prompts) > 1:
+            raise UsageError(f"--fill {plan.fill}: grades under one criterion, and {' and '.join(prompts)} are judged")
         if plan.certificate is not None:
             self.certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
         families = read_families(plan.families) if plan.families is not None else {}

@@ -34,7 +34,14 @@ def qrel_stem(criterion: Criterion) -> str:
 def qrels_text(
     results: Sequence[Judgment | Failure], criterion: Criterion, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
+    """The rows of `graded_rows` as qrels."""
+    return qrels_lines(graded_rows(results, criterion, names))
+
+
+def graded_rows(
+    results: Sequence[Judgment | Failure], criterion: Criterion, names: Mapping[str, str] = MappingProxyType({})
+) -> list[QrelRow]:
+    """The grades under one criterion, ids as columns, in natural order; `unable` judgments are left out.
 
     Responses are listed by turn, dialogues by topic. `names`: response id to the id that stands in its place, such as
     that of a passage. A ValueError if a response has two judgments under the criterion.
@@ -45,11 +52,11 @@ def qrels_text(
             item_id = names.get(result.response_id, result.response_id)
             rows.append((_listed_under(result, criterion), item_id, result.grade))
     rows.sort(key=lambda row: natural_order(row[:2]))
-    for (listed, response_id), times in Counter(row[:2] for row in rows).items():
+    for (listed, item_id), times in Counter(row[:2] for row in rows).items():
         if times > 1:
             what = UNITS[criterion.unit].nouns.turn
-            raise ValueError(f"{response_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
-    return qrels_lines(QrelRow(column(listed), column(response_id), grade) for listed, response_id, grade in rows)
+            raise ValueError(f"{item_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
+    return [QrelRow(column(listed), column(item_id), grade) for listed, item_id, grade in rows]
 
 
 def _listed_under(judgment: Judgment, criterion: Criterion) -> str:

@@ -275,3 +275,51 @@ def test_the_example_is_judged(tmp_path) -> None:
     assert len(json_lines(tmp_path / "out" / "pool.jsonl")) == 52
     lines = (tmp_path / "out" / "pool.txt").read_text().splitlines()
     assert (len(lines), lines[0]) == (52, "1-1_1 Q0 clueweb22-en9999-01-00017:0 1 0.0 judge")
+
+
+def test_only_holes_of_peoples_grades_are_judged_and_both_stay_apart(tmp_path, capsys) -> None:
+    people = put(world(tmp_path) / "nist.qrels", f"1-1-1 0 {A} 4\n1-1_2 0 {B} 1\n")
+    assert judged(tmp_path, "--fill", people) == 0
+    said = capsys.readouterr().err
+    assert "people graded 2 passages, the judge 2 more: passage_relevance.merged.qrel" in said
+    assert "1 grade by people off the judge's scale, left as given" in said
+    excluded = (tmp_path / "out" / "excluded.tsv").read_text().splitlines()[1:]
+    assert excluded == [f"one\t{TURN}\t1\tgraded_by_people\t{A} has grade 4"]
+    assert A not in listings(tmp_path / "out")
+    qrels = {path.name: path.read_text() for path in (tmp_path / "out" / "qrels").glob("*.qrel")}
+    assert qrels == {
+        "passage_relevance.llm.qrel": f"{TURN} 0 {B} 3\n{TURN} 0 {C} 2\n",
+        "passage_relevance.people.qrel": f"{TURN} 0 {A} 4\n1-1_2 0 {B} 1\n",
+        "passage_relevance.merged.qrel": (
+            f"{TURN} people {A} 4\n{TURN} judge {B} 3\n{TURN} judge {C} 2\n1-1_2 people {B} 1\n"
+        ),
+    }
+    about = json.loads((tmp_path / "out" / "qrels" / "passage_relevance.merged.qrel.json").read_text())
+    assert about["counts"]["people"] == {"graded": 2, "by_grade": {"1": 1, "4": 1}}
+    assert about["counts"]["judge"] == {"graded": 2, "by_grade": {"2": 1, "3": 1}}
+    assert about["judge"]["prompt_digest"] == find_criterion("passage_relevance").digest
+    assert about["people"]["off_the_scale_of_the_judge"] == 1
+    merged = str(tmp_path / "out" / "qrels" / "passage_relevance.merged.qrel")
+    assert main(["evaluate", "passages", "--runs", str(tmp_path / "runs"), "--qrels", merged]) == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (f"7-1_1 0 {A} 1\n", f"line 1 grades '{A}' of turn '7-1_1', the runs list '{A}' for turn '{TURN}'"),
+        (f"{TURN} 0 clueweb22-en9999-00-00000 1\n", "the qrels have ids of documents, and passages are wanted"),
+        (f"{TURN} 0 {A}\n", "line 1: 3 columns: expected 4 (turn_id 0 item_id grade)"),
+    ],
+)
+def test_grades_of_other_turns_or_of_documents_fill_nothing(tmp_path, capsys, lines, words) -> None:
+    people = put(world(tmp_path) / "nist.qrels", lines)
+    said = complaint(capsys, judged(tmp_path, "--fill", people))
+    assert str(people) in said and words in " ".join(said.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_where_people_graded_everything_nothing_is_judged(tmp_path, capsys) -> None:
+    people = put(world(tmp_path) / "nist.qrels", "".join(f"{TURN} 0 {k} 1\n" for k in (A, B, C, D)))
+    assert "no passage can be judged: the runs list none, or people graded each (--fill)" in complaint(
+        capsys, judged(tmp_path, "--fill", people)
+    )
