@@ -13,7 +13,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, parse_gold
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
-from judge.io.ids import Cluster, topic_of
+from judge.io.ids import Cluster, own_turn_id, topic_of
 from judge.io.plan import scale_bounds
 from judge.io.text import count
 from judge.judges.backends import backend_facts
@@ -180,6 +180,8 @@ def make_panels(
     of labels. An InputError if gold, called `name`, or labels have problems that forbid a comparison.
     """
     pool = next((judged.pool for judged in labels if judged.pool is not None), None)
+    if pool is not None and UNITS[pool.unit].listed:
+        gold = [_as_listed(row, scales) for row in gold]
     matched: GoldByResponse | None = None
     unmatched: tuple[GoldRow, ...] = ()
     if pool is not None:
@@ -219,6 +221,34 @@ def make_panels(
             )
         )
     return tuple(panels), len(unmatched)
+
+
+def _as_listed(row: GoldRow, scales: Mapping[str, Scale]) -> GoldRow:
+    """A grade of a passage with the turn as runs write it, and one beyond the best of its scale as the best.
+
+    Older qrels have `9-1-3` for `9-1_3`, and iKAT's assessors have a level more than the judge.
+    """
+    turn_id = own_turn_id(row.turn_id)
+    if turn_id != row.turn_id:
+        row = replace(row, turn_id=turn_id, topic_id=topic_of(turn_id))
+    scale = scales.get(row.criterion)
+    if scale is None or scale.polarity != "higher" or row.grade <= scale.ends[1]:
+        return row
+    return replace(row, grade=scale.ends[1])
+
+
+def beyond_warnings(gold: Iterable[GoldRow], panels: Sequence[Panel], pool: Pool | None) -> list[str]:
+    """A warning for each criterion of passages with gold beyond the best grade, which counts as that."""
+    if pool is None or not UNITS[pool.unit].listed:
+        return []
+    rows = tuple(gold)
+    warnings: list[str] = []
+    for panel in panels:
+        best = panel.grades[-1]
+        beyond = sum(row.criterion == panel.criterion and row.grade > best for row in rows)
+        if panel.higher_is_better and not panel.binary and beyond:
+            warnings.append(f"{panel.criterion}: {count(beyond, 'gold grade')} above {best} counted as {best}")
+    return warnings
 
 
 def _of_both_orders(

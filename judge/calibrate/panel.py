@@ -28,6 +28,7 @@ from judge.records import Estimate, Problem, Scale, file_problem
 from judge.stats.consensus import mode_shares
 from judge.stats.raters import GradeCodes, codes_of
 from judge.stats.tables import topic_tables
+from judge.units import UNITS
 
 ItemKey = tuple[str, str]
 """turn_id and response_id."""
@@ -540,6 +541,9 @@ def _items(
         other = others.get(response_id)
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
         runs = {entry.run_id for entry in response.runs if entry.rank == 1 or entry.citation} if response else named
+        if pool is not None and UNITS[pool.unit].listed:
+            # Runs are not ranked by mean grades of what they list.
+            runs = set()
         words = response.tokens.whitespace if response else None
         names = min(item_of(row).response for row in gold[turn_id, response_id])
         ordered = tuple(sorted(runs, key=natural_key))

@@ -16,13 +16,14 @@ from pydantic_core import PydanticCustomError
 
 from judge.errors import refuse
 from judge.io.files import StrPath, jsonl_bytes, numbered, read_content, too_many
-from judge.io.ids import groups_of, natural_key, topic_of
+from judge.io.ids import column, groups_of, natural_key, own_turn_id, topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool, PooledResponse, passage_id_of
 from judge.records import JudgedUnit, Problem, Record, Scale, file_problem
 from judge.stats.means import consensus
+from judge.units import UNITS
 
 # Stripped only for the length check: the row keeps the value as the file gives it.
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
@@ -31,7 +32,6 @@ _QRELS = re.compile(rb"(\xef\xbb\xbf)?[\w.-]+[ \t]+[0Q]0?[ \t]+\S+[ \t]+-?[0-9]+
 """The first line of qrels."""
 _TABLE = re.compile(rb'(\xef\xbb\xbf)?("[^"\r\n]*"|[^\W_][\w .:-]*)[,;\t]')
 """The head of a table."""
-"""What a passage key has after the id, where a run gave the text."""
 _ROUNDING = 1e-4
 """How far a sum of probabilities may be from 1: files hold them rounded."""
 BY_GRADE = "grade "
@@ -260,10 +260,16 @@ def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[i
 def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
     """A function that finds the one response of the pool that a row is about, or None."""
     by_id = {response.response_id: response for response in pool.responses}
+    by_item: dict[tuple[str, str], PooledResponse] = {}
+    if UNITS[pool.unit].listed:
+        by_item = {(response.turn_id, column(response.listed_as)): response for response in pool.responses}
     by_text = groups_of(((response.turn_id, response_digest(response)), response) for response in pool.responses)
 
     def find(row: GoldRow) -> PooledResponse | None:
         if row.text_sha256 is None:
+            # Qrels name a passage by its own id, and older ones a turn in another spelling.
+            if listed := by_item.get((own_turn_id(row.turn_id), row.response_id or "")):
+                return listed
             named = by_id.get(row.response_id or "")
             return named if named and named.turn_id == row.turn_id else None
         same = by_text.get((row.turn_id, row.text_sha256), [])

@@ -11,6 +11,7 @@ from judge.runs.records import Exclusion, ProvenanceRule, TokenCount
 from judge.units import UNITS
 
 _OF_RUN = re.compile("#[0-9a-f]{64}$")
+"""What a passage key has after the id, where a run gave the text."""
 
 OverLimit = Literal["flag", "truncate", "exclude"]
 """What becomes of a response over the token limit."""

@@ -323,3 +323,48 @@ def test_where_people_graded_everything_nothing_is_judged(tmp_path, capsys) -> N
     assert "no passage can be judged: the runs list none, or people graded each (--fill)" in complaint(
         capsys, judged(tmp_path, "--fill", people)
     )
+
+
+def calibrated(folder: Path, capsys: pytest.CaptureFixture[str], *more: object) -> tuple[str, dict[str, str]]:
+    """What a calibration of the judged world by people's qrels prints, and the row of the judge."""
+    people = put(
+        folder / "nist.qrel", f"1-1-1 0 {A} 0\n{TURN} 0 {B} 4\n{TURN} 0 {C} 1\n{TURN} 0 {D} 2\n9-9_9 0 {A} 1\n"
+    )
+    given = ["calibrate", "--gold", people, "--judgments", folder / "out" / "judgments.jsonl"]
+    given += ["--criterion", "passage_relevance", "--out", folder / "calibrated", *more]
+    said = printed(capsys, main([str(each) for each in given]))
+    head, *rows = (folder / "calibrated" / "agreement.tsv").read_text().splitlines()
+    return said, dict(zip(head.split("\t"), rows[0].split("\t"), strict=True))
+
+
+def test_a_judge_of_passages_is_calibrated_by_the_qrels_of_people(tmp_path, capsys) -> None:
+    assert judged(world(tmp_path)) == 0
+    capsys.readouterr()
+    said, row = calibrated(tmp_path, capsys)
+    # Of A, B and C the judge said 0, 3, 2, and the people 0, 4, 1; D has no grade by the judge.
+    assert (row["gold"], row["n"], row["binary"]) == ("4", "3", "false")
+    assert float(row["percent"]) == pytest.approx(2 / 3, abs=1e-6)
+    assert "passage_relevance: 1 gold grade above 3 counted as 3" in said
+    assert "1 of 5 gold grades are of responses not in the pool" in " ".join(said.split())
+    # Runs are ranked by no mean of what they list.
+    assert not (tmp_path / "calibrated" / "systems.tsv").exists()
+
+
+def test_grades_of_five_levels_are_compared_as_positive_or_not(tmp_path, capsys) -> None:
+    assert judged(world(tmp_path)) == 0
+    capsys.readouterr()
+    said, row = calibrated(tmp_path, capsys, "--gold-scale", "passage_relevance/ikat")
+    # From 2 on, grades are positive: of people B alone, of the judge B and C.
+    assert (row["n"], row["binary"]) == ("3", "true")
+    assert float(row["percent"]) == pytest.approx(2 / 3, abs=1e-6)
+    assert "above" not in said
+
+
+def test_runs_are_ranked_by_both_qrels(tmp_path, capsys) -> None:
+    assert judged(world(tmp_path)) == 0
+    people = put(tmp_path / "nist.qrel", f"{TURN} 0 {A} 0\n{TURN} 0 {B} 4\n{TURN} 0 {C} 1\n")
+    capsys.readouterr()
+    given = ["evaluate", "qrels", people, tmp_path / "out" / "qrels" / "passage_relevance.llm.qrel"]
+    given += ["--runs", tmp_path / "runs", "--scale", "0-4", "--format", "tsv"]
+    said = printed(capsys, main([str(each) for each in given]))
+    assert "nDCG@5\ttau_b" in said

@@ -19,7 +19,7 @@ from judge.calibrate.certificate import Certificate, certificate_bytes, certifie
 from judge.calibrate.certified import Certified, CertifiedSeal
 from judge.calibrate.disagreements import Disagreement, disagreement_files, disagreements
 from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
-from judge.calibrate.intake import off_scale_warnings
+from judge.calibrate.intake import beyond_warnings, off_scale_warnings
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.errors import InputError, UsageError
@@ -127,7 +127,13 @@ def _compared(
     steps: Steps,
 ) -> Calibration:
     """What gold and labels side by side say."""
-    warnings = [*labeled.warnings, *_unmet(inputs, labeled, panels), *off_scale_warnings(panels)]
+    pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
+    warnings = [
+        *labeled.warnings,
+        *_unmet(inputs, labeled, panels),
+        *off_scale_warnings(panels),
+        *beyond_warnings(labeled.rows, panels, pool),
+    ]
     if inputs.gold.columns:
         warnings.insert(0, "files of columns do not say how their grades were made; they are taken as given blind")
     if unmatched:
