@@ -8,14 +8,14 @@ two responses.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from judge.errors import InputError
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import groups_of, natural_key, topic_of
 from judge.io.text import digest
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
@@ -135,11 +135,11 @@ def build_pool(
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
     responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
     first = max((int(response.response_id[1:]) + 1 for response in kept.values()), default=0)
-    new = groups.keys() - kept.keys()
-    same = Counter(distinct[:2] for distinct in new)
-    for distinct in sorted(new, key=lambda distinct: _canonical(distinct, same[distinct[:2]] > 1)):
+    for distinct in _in_canonical_order(distinct for distinct in groups if distinct not in kept):
         turn_id, text, keys = distinct
-        screened = _screened(screen, distinct, groups[distinct], passages)
+        # A million of them would fill the memory beside the responses.
+        members = groups.pop(distinct)
+        screened = _screened(screen, distinct, members, passages)
         if screened:
             exclusions += screened
             continue
@@ -149,19 +149,19 @@ def build_pool(
             topic_id=topic_of(turn_id),
             text=text,
             passages=keys,
-            tokens=lengths.counter(groups[distinct][0][1].run_id)(text),
+            tokens=lengths.counter(members[0][1].run_id)(text),
             truncated=False,
             runs=(),
             unit=unit,
         )
-        responses.append(_merge(bare, groups[distinct], frozenset()))
+        responses.append(_merge(bare, members, frozenset()))
     wanted = {key for response in responses for key in response.passages}
     if previous:
         wanted |= previous.passages.keys()
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
     own = joined((*(previous.turns.values() if previous else ()), *turns))
     return Pool(
-        responses=tuple(sorted(responses, key=lambda r: (natural_key(r.turn_id), natural_key(r.response_id)))),
+        responses=_by_turn(responses),
         passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=passage_order)},
         exclusions=tuple(sorted(exclusions, key=exclusion_order)),
         turns=with_earlier((response.turn_id for response in responses), own),
@@ -191,6 +191,8 @@ def _grouped(
     groups: dict[Distinct, list[_Member]] = {}
     too_long: list[Exclusion] = []
     changed: set[str] = set()
+    last_text = ""
+    last_digest = digest("")
     for candidate in candidates:
         whole = normalize(candidate.text)
         text = lengths.within(whole, candidate.run_id)
@@ -203,11 +205,14 @@ def _grouped(
             keys.add(key)
             if passage and passages.setdefault(key, passage).text != passage.text:
                 changed.add(key)
+        if candidate.text != last_text:
+            last_text = candidate.text
+            last_digest = digest(candidate.text)
         entry = RunEntry(
             run_id=candidate.run_id,
             rank=candidate.rank,
             provenance_rule=candidate.provenance_rule,
-            text_sha256=digest(candidate.text),
+            text_sha256=last_digest,
             citation=candidate.citation,
         )
         distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
@@ -222,10 +227,30 @@ def _grouped(
     return groups, too_long
 
 
-def _canonical(key: Distinct, shared: bool) -> tuple[object, ...]:
-    """The sort key of a response; only where responses of a turn have one text, its passages tell."""
-    turn_id, text, passages = key
-    return natural_key(turn_id), text, tuple(map(passage_order, passages if shared else ()))
+def _in_canonical_order(new: Iterable[Distinct]) -> Iterator[Distinct]:
+    """Responses by turn and text; only where responses of a turn have one text, their passages tell.
+
+    One turn is sorted after the other, since the keys of a million passages would fill the memory.
+    """
+    turns = groups_of((distinct[0], distinct) for distinct in new)
+    for turn_id in sorted(turns, key=natural_key):
+        of_turn = turns.pop(turn_id)
+        same = Counter(text for _, text, _ in of_turn)
+
+        def key(distinct: Distinct, same: Counter[str] = same) -> tuple[object, ...]:
+            _, text, passages = distinct
+            return text, tuple(map(passage_order, passages if same[text] > 1 else ()))
+
+        yield from sorted(of_turn, key=key)
+
+
+def _by_turn(responses: Iterable[PooledResponse]) -> tuple[PooledResponse, ...]:
+    """The responses by turn in natural order, and by the number in their ids."""
+    turns = groups_of((response.turn_id, response) for response in responses)
+    ordered: list[PooledResponse] = []
+    for turn_id in sorted(turns, key=natural_key):
+        ordered += sorted(turns[turn_id], key=lambda response: natural_key(response.response_id))
+    return tuple(ordered)
 
 
 def exclusion_order(row: Exclusion) -> tuple[object, ...]:
