@@ -171,6 +171,13 @@ def print_pooled(pooled: Pooled) -> None:
         if unit.part_of_response:
             said = f"the passage of {count(lacking, unit.nouns.response)} has no text"
         say(f"  {said}, see missing_passages.tsv")
+    if unit.listed:
+        longest = max((entry.rank for response in pooled.pool.responses for entry in response.runs), default=0)
+        depth = pooled.configured["pooling"]["depth"]
+        if longest < depth:
+            say(
+                f"  no turn has {depth} passages (--depth): the last one that is judged is number {longest} of its list"
+            )
     held = sum(run.selected and not rules_of(run.format).own_turns for run in pooled.submitted.runs)
     if held > 1:
         others = "every other run" if held == runs else "every other run that is not interactive"

@@ -19,7 +19,7 @@ from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, jsonl_bytes, published
 from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
 from judge.io.ids import groups_of, response_run, safe_names
-from judge.io.table import Table, tsv
+from judge.io.table import Table, tsv_lines
 from judge.jobs import manifest as manifests
 from judge.jobs.filled import Filled
 from judge.jobs.pooling import Pooled
@@ -118,7 +118,7 @@ def pool_files(pooled: Pooled) -> dict[str, FileContent]:
         names[file] = published(file)
     files = pool_records(pooled.pool) | {
         "problems.json": json_bytes([structs.replace(problem, file=names[problem.file]) for problem in problems]),
-        "missing_passages.tsv": _missing_passages(pooled.pool),
+        "missing_passages.tsv": Pieces(lambda: _missing_passages(pooled.pool)),
     }
     if pooled.screened is not None:
         files["screen.tsv"] = screen_tsv(pooled.screened)
@@ -242,13 +242,14 @@ def result_lines(
     return {judgments: of(Judgment), failures: of(Failure)}
 
 
-def _missing_passages(pool: Pool) -> bytes:
-    """The used passages without a text."""
-    lines: list[tuple[str, str, str]] = []
-    for response in pool.responses:
-        for key in lacking_texts(response, pool):
-            lines.append((response.response_id, response.turn_id, key))
-    return tsv(MISSING_COLUMNS, lines).encode()
+def _missing_passages(pool: Pool) -> Iterator[bytes]:
+    """The used passages without a text, a line at a time: of a pool of passages there may be a million."""
+    rows = (
+        (response.response_id, response.turn_id, key)
+        for response in pool.responses
+        for key in lacking_texts(response, pool)
+    )
+    return (line.encode() for line in tsv_lines(MISSING_COLUMNS, rows))
 
 
 def _response_runs(pool: Pool) -> dict[str, bytes]:

@@ -178,6 +178,20 @@ def test_evaluations_and_pools_take_the_qrels_as_they_are(tmp_path, capsys) -> N
     assert [response.runs[0].run_id for response in read_pool_folder(Path(folder)).responses] == ["other"]
 
 
+def test_a_depth_beyond_all_lists_is_said(tmp_path, capsys) -> None:
+    said = on_stderr(capsys, pool(world(tmp_path), "--depth", 500))
+    assert "no turn has 500 passages (--depth): the last one that is judged is number 3 of its list" in said
+
+
+def test_a_release_says_what_takes_the_qrels(tmp_path) -> None:
+    assert judged(world(tmp_path)) == 0
+    assert main(["release", str(tmp_path / "out"), "--out", str(tmp_path / "public")]) == 0
+    readme = (tmp_path / "public" / "README.md").read_text()
+    assert "# Passage assessment" in readme and "take the qrels as they are" in readme
+    assert "leaderboard" not in readme
+    assert (tmp_path / "public" / "grades.tsv").read_bytes() == (tmp_path / "out" / "grades.tsv").read_bytes()
+
+
 @pytest.mark.parametrize("command", ["leaderboard", "report", "plan"])
 def test_no_runs_are_ranked_by_grades_of_passages(tmp_path, capsys, command) -> None:
     assert judged(world(tmp_path)) == 0

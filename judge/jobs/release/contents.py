@@ -285,6 +285,10 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models
 
 
 README = "README.md"
+_OF_RUNS = (
+    "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the browser."
+)
+_OF_PASSAGES = "`judge evaluate passages --qrels` and `judge pool --passage-qrels` take the qrels as they are."
 _ORDER = (
     "corrected.md corrected.tsv grades.md grades.tsv "
     "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv qrels/*.qrel "
@@ -336,8 +340,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, left_out: Iterable[str], 
         *left_out,
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
         "\n".join(("| file | content |", "|---|---|", *rows)),
-        "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the "
-        "browser.",
+        _OF_PASSAGES if unit.listed else _OF_RUNS,
     ]
     return ("\n\n".join(paragraphs) + "\n").encode()
 
