@@ -341,6 +341,8 @@ def _made(
 def _listed(submitted: Submitted, pooling: Pooling, hashes: Hashes | None) -> Submitted:
     """The passages to be judged, each with one text where the runs have the texts."""
     refuse(submitted.unusable, "runs that cannot be judged")
+    if pooling.provenance == "used":
+        _check_rules(submitted, lambda rules: rules.form != "list", "they do not say which passages a response uses")
     check_pairs(submitted)
     if pooling.fill is not None:
         submitted = without_graded(submitted, read_grades(pooling.fill), str(pooling.fill))

@@ -123,6 +123,9 @@ def test_a_trec_run_has_no_responses(tmp_path, capsys) -> None:
     bm25 = put(tmp_path / "lists" / "bm25.trec", TREC)
     said = complaint(capsys, main(["pool", "--runs", str(bm25), "--out", str(tmp_path / "out")]))
     assert "'bm25': they list passages and have no responses" in said
+    assert "'bm25': they do not say which passages a response uses" in complaint(
+        capsys, pool(tmp_path, "--provenance", "used", runs="lists")
+    )
     assert main(["convert", str(bm25), "--to", "ikat2025", "--out", str(tmp_path / "new")]) == 2
 
 
