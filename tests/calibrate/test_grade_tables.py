@@ -205,3 +205,9 @@ def test_a_column_that_is_named_as_peoples_grades_is_no_judge(tmp_path):
     assert (found.graders["human"], found.graders["judge"]) == (("judge_person",), ("judge_llm",))
     with pytest.raises(UsageError, match="one column has the grades of one of them"):
         graded(tmp_path / "t.csv", "human=judge_llm", "judge=judge_llm")
+
+
+def test_what_other_tools_call_a_criterion_is_said_where_nothing_was_judged_by_it(tmp_path, judged):
+    path = table(tmp_path / "people.csv", "turn_id,human", "q1_1,1")
+    with pytest.raises(UsageError, match="faithfulness is called groundedness here"):
+        calibrate_judges(CalibrationPlan(gold=path, judgments=judged, criterion="faithfulness"))

@@ -273,3 +273,8 @@ def test_a_column_that_is_named_is_found_where_json_escapes_its_letters(tmp_path
     path = put(tmp_path / "t.json", [{"Präfix": "q", "answer": "a"}])
     path.write_bytes(path.read_bytes().replace("ä".encode(), b"\\u00e4"))
     assert looks_like_table(path, path.read_bytes(), {"question": "Präfix"})
+
+
+def test_lists_as_numpy_writes_them_keep_their_texts_apart():
+    assert texts_of("['One text.'\n 'The other\\'s.', \"third\"]") == ["One text.", "The other's.", "third"]
+    assert texts_of("['it said \" \" once']") == ['it said " " once']

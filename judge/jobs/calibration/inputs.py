@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from judge.ask.criteria import default_prompts, find_criterion
+from judge.ask.criteria import alias_notes, default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions
 from judge.ask.records import Task
@@ -285,7 +285,8 @@ def make_comparison(
     scales = {criterion: gold_scale(inputs, criterion) for criterion in sorted(criteria)}
     panels, unmatched = make_panels(rows, labels, inputs.prompts, scales, name, criteria, plan.off_scale, plan.cluster)
     if not panels:
-        raise UsageError(f"{name}: no grade of a response under a criterion that was judged")
+        called = "".join(f"; {note}" for note in alias_notes([inputs.only] if inputs.only else []))
+        raise UsageError(f"{name}: no grade of a response under a criterion that was judged{called}")
     return panels, unmatched
 
 

@@ -1,8 +1,10 @@
 """The columns of a table of answers, found by their usual names, and what each row says."""
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, get_args
@@ -30,6 +32,7 @@ USUAL: Mapping[Role, tuple[str, ...]] = {
 
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _LIST = re.compile(r"""\[\s*["'\]]""")
+_ADJACENT = re.compile(r"""['"]\s+['"]""")
 _TEXT_OF = ("text", "content", "page_content", "contents")
 """Members of an object that holds a passage."""
 _LITERAL = 1 << 20
@@ -174,10 +177,12 @@ def _whole_number(cell: Any) -> int | None:
 
 
 def texts_of(cell: Any) -> list[str] | None:
-    r"""The texts in a cell: one, a list, or a list as JSON or Python writes it; None if they cannot be read.
+    r"""The texts in a cell: one, a list, or a list as JSON, Python or numpy writes it; None if they cannot be read.
 
     >>> texts_of('["a", "b"]'), texts_of("['a']"), texts_of("[1] says a"), texts_of(None), texts_of('["a"')
     (['a', 'b'], ['a'], ['[1] says a'], [], None)
+    >>> texts_of("['a' 'b']")
+    ['a', 'b']
     """
     if isinstance(cell, str):
         text = cell.strip()
@@ -209,5 +214,21 @@ def _listed(text: str) -> Any:
         return json.loads(text)
     if len(text) <= _LITERAL:
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            return ast.literal_eval(text)
+            return ast.literal_eval(_with_commas(text) if _ADJACENT.search(text) else text)
     return None
+
+
+def _with_commas(text: str) -> str:
+    """A list with a comma between texts that only white space parts, as arrays of numpy are written."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    parts: list[str] = []
+    before = tokenize.ENDMARKER
+    with suppress(tokenize.TokenError):
+        for token in tokens:
+            if token.type in (tokenize.NL, tokenize.NEWLINE):
+                continue
+            if token.type == tokenize.STRING and before == tokenize.STRING:
+                parts.append(",")
+            parts.append(token.string)
+            before = token.type
+    return " ".join(parts)
