@@ -278,3 +278,11 @@ def test_a_column_that_is_named_is_found_where_json_escapes_its_letters(tmp_path
 def test_lists_as_numpy_writes_them_keep_their_texts_apart():
     assert texts_of("['One text.'\n 'The other\\'s.', \"third\"]") == ["One text.", "The other's.", "third"]
     assert texts_of("['it said \" \" once']") == ['it said " " once']
+
+
+@pytest.mark.parametrize("content", ["sep=;\nquestion;answer\nq;a\n", '\ufeff"The ""question""","answer"\nq,a\n'])
+def test_headers_are_seen_as_spreadsheets_write_them(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content, encoding="utf-8")
+    named = {"question": 'The "question"'} if "The" in content else None
+    assert looks_like_table(path, path.read_bytes(), named)

@@ -14,7 +14,7 @@ import msgspec
 from judge.errors import InputError, UsageError, refuse
 from judge.io.ids import groups_of, natural_key
 from judge.io.rows import RowTable, read_rows
-from judge.io.tabular import delimiter_of, is_parquet
+from judge.io.tabular import delimiter_of, is_parquet, table_records
 from judge.io.text import count, did_you_mean, digest, examples, shown
 from judge.records import Problem
 from judge.runs.check import problem
@@ -106,10 +106,10 @@ def is_table(path: Path, named: Mapping[str, str] | None = None) -> bool:
 
 
 def _header(path: Path, head: bytes) -> list[str]:
-    """The names in the first line of a head."""
-    line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
-    delimiter = delimiter_of(path, line)
-    return [name.strip().strip('"').strip() for name in line.split(delimiter)]
+    """The names in the header of a head."""
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    _, names = next(table_records(text, delimiter_of(path, text), longest=len(text)), (0, ""))
+    return [] if isinstance(names, str) else list(names)
 
 
 def _keys(head: bytes) -> set[str]:
