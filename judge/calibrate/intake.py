@@ -27,7 +27,7 @@ from judge.units import UNITS
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
-_MOST_GRADES = 101
+MOST_GRADES = 101
 """Grades of the longest scale that `parse_scale` takes: 0 to 100."""
 
 
@@ -47,7 +47,7 @@ def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> S
     A UsageError if the text is not a range of integers, or the range is too long.
     """
     bounds = scale_bounds(text)
-    if bounds is None or bounds[1] - bounds[0] >= _MOST_GRADES:
+    if bounds is None or bounds[1] - bounds[0] >= MOST_GRADES:
         raise UsageError(f"scale {text!r}: expected the lowest and the highest grade, such as 0-3 or -2-2")
     grades = range(bounds[0], bounds[1] + 1)
     middle = (grades[0] + grades[-1]) / 2

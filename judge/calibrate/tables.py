@@ -29,6 +29,10 @@ _USUAL: Mapping[GradeRole, re.Pattern[str]] = {
     "judge": re.compile(r"(judge|llm|automatic|predicted|prediction)(_?\d+|_(grade|score|label|rating|\w+))?"),
 }
 """The names by which a column of grades is found, in small letters with `_` between words."""
+_NO_GRADE = re.compile(
+    r".*_(ids?|run|model|name|answer|response|text|rationale|reason|comments?|notes?|time|ms|seconds|cost|tokens)"
+)
+"""Names of columns that stand beside grades, and hold none."""
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _WORDS = {"true": 1, "yes": 1, "pass": 1, "false": 0, "no": 0, "fail": 0}
 """What stands for the grades of two levels."""
@@ -117,7 +121,13 @@ def is_grade_table(path: Path, named: Sequence[str]) -> bool:
     head = read_head(path).partition(b"\n")[0].decode("utf-8", "replace")
     names = [name.strip().strip('"') for name in head.split("\t")]
     human = [text.partition("=")[2] for text in named if text.startswith("human=")]
-    return any(name in human or _USUAL["human"].fullmatch(_plain_name(name)) for name in names)
+    return any(name in human or _is_usual("human", name) for name in names)
+
+
+def _is_usual(role: GradeRole, name: str) -> bool:
+    """Whether a column with this name has grades of people, or of judges."""
+    plain = _plain_name(name)
+    return _USUAL[role].fullmatch(plain) is not None and not _NO_GRADE.fullmatch(plain)
 
 
 def grade_table(
@@ -147,8 +157,7 @@ def grade_table(
             problems.append(file_problem("missing_column", table.file, message))
         if not columns:
             others = [*given["human"], *given["judge"]]
-            usual = [name for name in table.columns if _USUAL[role].fullmatch(_plain_name(name))]
-            columns = [name for name in usual if name not in others]
+            columns = [name for name in table.columns if name not in others and _is_usual(role, name)]
         if not columns and role in needed:
             whose = "a judge's grades (judge, llm)"
             if role == "human":

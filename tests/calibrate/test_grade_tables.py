@@ -52,6 +52,7 @@ def test_grades_side_by_side_are_gold_and_labels_of_the_same_items(tmp_path):
     [
         ("human,judge", ("human",), ("judge",)),
         ("Assessor 1,assessor_2,LLM grade", ("Assessor 1", "assessor_2"), ("LLM grade",)),
+        ("human,gold_id,human_rationale,judge,judge_run,llm_ms", ("human",), ("judge",)),
         ("gold,llm_judge,judge_b", ("gold",), ("llm_judge", "judge_b")),
     ],
 )
@@ -211,3 +212,9 @@ def test_what_other_tools_call_a_criterion_is_said_where_nothing_was_judged_by_i
     path = table(tmp_path / "people.csv", "turn_id,human", "q1_1,1")
     with pytest.raises(UsageError, match="faithfulness is called groundedness here"):
         calibrate_judges(CalibrationPlan(gold=path, judgments=judged, criterion="faithfulness"))
+
+
+def test_a_column_of_large_numbers_is_not_taken_for_grades(tmp_path, capsys):
+    path = table(tmp_path / "t.csv", "question,human,judge,llm_length", "a,1,1,300")
+    assert main(["calibrate", str(path)]) == 2
+    assert "grades from 0 to 300 are on no scale: --column human=COLUMN" in capsys.readouterr().err

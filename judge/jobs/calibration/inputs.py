@@ -14,7 +14,16 @@ from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, Labels, labels_of, read_labels
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
-from judge.calibrate.intake import Gold, OffScale, in_pool, make_panels, parse_scale, read_gold_files, same_grades
+from judge.calibrate.intake import (
+    MOST_GRADES,
+    Gold,
+    OffScale,
+    in_pool,
+    make_panels,
+    parse_scale,
+    read_gold_files,
+    same_grades,
+)
 from judge.calibrate.panel import Panel
 from judge.calibrate.tables import (
     GRADERS,
@@ -200,6 +209,11 @@ class CalibrationInputs:
         refuse(problems, "tables of grades that cannot be used")
         if self.scale is None and criterion not in default_prompts():
             lowest, highest = scale_of(rows, judged)
+            if highest - lowest >= MOST_GRADES:
+                raise UsageError(
+                    f"grades from {lowest} to {highest} are on no scale: --column human=COLUMN and judge=COLUMN name "
+                    f"the columns of grades; {'; '.join(self.notes)}"
+                )
             self.scale = parse_scale(f"{lowest}-{highest}", self.plan.polarity)
             self.notes += (f"grades are taken to be on the scale {lowest} to {highest} (--scale says otherwise)",)
         self.gold = Gold(tuple(rows), sha256(" ".join(sorted(digests)).encode()), columns=True)
