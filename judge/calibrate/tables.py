@@ -290,6 +290,8 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
     by_text = groups_of((text_digest(response.text), response) for response in pool.responses)
     runs = {run_id for run_id, _ in by_run}
     only = next(iter(runs)) if len(runs) == 1 else ""
+    # Where topics have several turns, a topic may be called as the question of another one.
+    single = all(response.turn_id.endswith("_1") for response in pool.responses)
     columns = {name: name for name in table.columns}
     response_ids = columns.get("response_id")
     # `results.csv` has them so where the table that was judged has columns of these names.
@@ -314,7 +316,9 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
         placed = by_run.get((run_id, turn_id), [])
         # An id may be that of another question, as in a table with topics, and a grade that of an earlier answer.
         fitting = [response for response in placed if not text or _words(text) in _said(response)]
-        if not _text(row, turns):
+        if not _text(row, turns) and not (single or text or question):
+            fitting = []
+        elif not _text(row, turns):
             fitting = [response for response in fitting if asked(response, question)]
         if len(fitting) == 1:
             return fitting[0]

@@ -218,3 +218,15 @@ def test_a_column_of_large_numbers_is_not_taken_for_grades(tmp_path, capsys):
     path = table(tmp_path / "t.csv", "question,human,judge,llm_length", "a,1,1,300")
     assert main(["calibrate", str(path)]) == 2
     assert "grades from 0 to 300 are on no scale: --column human=COLUMN" in capsys.readouterr().err
+
+
+def test_an_id_alone_is_no_turn_of_a_topic_with_several(tmp_path):
+    rows = [
+        {"topic": topic, "id": n, "question": f"{n}?", "contexts": ["one two"], "answer": f"{n} two"}
+        for n, topic in enumerate((1, 1, 2), 1)
+    ]
+    run(Plan(runs=rows, criteria="groundedness", model="baseline/overlap", out=tmp_path / "out"))
+    path = table(tmp_path / "people.csv", "id,human", "2,1")
+    with pytest.raises(InputError) as refused:
+        calibrate_judges(CalibrationPlan(gold=path, judgments=tmp_path / "out"))
+    assert [problem.code for problem in refused.value.problems] == ["no_such_response"]
