@@ -22,6 +22,8 @@ from judge.runs.formats.table_rows import USUAL
 GradeRole = Literal["human", "judge"]
 """Whose grades a column has."""
 GRADERS: tuple[GradeRole, ...] = get_args(GradeRole)
+ABOUT = ("question", "topic", "id", "system", "answer")
+"""What a row is about, by columns that the user may name too."""
 UNNAMED = "grade"
 """The criterion of grades of which nobody says what they are about."""
 _USUAL: Mapping[GradeRole, re.Pattern[str]] = {
@@ -104,7 +106,7 @@ def topics_said(table: RowTable) -> str:
         return f"{table.file}: rows with one {shown(groups)} are one topic"
     return (
         f"{table.file}: each row is a topic of its own; intervals are too narrow if rows share questions: "
-        "call their column question or topic"
+        "--column question=COLUMN or topic=COLUMN says which column they are in"
     )
 
 
@@ -141,11 +143,21 @@ def grade_table(
     if table is None:
         return None
     given: dict[GradeRole, list[str]] = {"human": [], "judge": []}
+    about: dict[str, str] = {}
     for text in named:
         role, sign, column = text.partition("=")
-        if role not in GRADERS or not sign:
-            raise UsageError(f"--column {text}: expected {' or '.join(f'{name}=COLUMN' for name in GRADERS)}")
-        given[role].append(column)
+        if sign and role in GRADERS:
+            given[role].append(column)
+        elif sign and role in ABOUT:
+            about[column] = role
+        else:
+            roles = ", ".join(f"{name}=COLUMN" for name in (*GRADERS, *ABOUT))
+            raise UsageError(f"--column {text}: expected one of {roles}")
+    for column in about:
+        if column not in table.columns:
+            message = f"no column {shown(column)}{did_you_mean(column, table.columns)}; {_found(table)}"
+            problems.append(file_problem("missing_column", table.file, message))
+    table = _renamed(table, about)
     if both := [column for column in given["human"] if column in given["judge"]]:
         raise UsageError(f"--column human={both[0]} and judge={both[0]}: one column has the grades of one of them")
     graders: dict[GradeRole, tuple[str, ...]] = {}
@@ -166,6 +178,18 @@ def grade_table(
             problems.append(file_problem("missing_column", table.file, message))
         graders[role] = tuple(columns)
     return None if problems else TableOfGrades(table, graders)
+
+
+def _renamed(table: RowTable, names: Mapping[str, str]) -> RowTable:
+    """The table with other names of columns, which are usual ones; a column that has such a name already loses it."""
+    if not names:
+        return table
+    taken = set(names.values())
+    new = {name: names.get(name, f"{name} (not used)" if name in taken else name) for name in table.columns}
+    rows = tuple(
+        FrameRow(row.place, {new.get(name, name): cell for name, cell in row.cells.items()}) for row in table.rows
+    )
+    return msgspec.structs.replace(table, columns=tuple(new.values()), rows=rows)
 
 
 def _found(table: RowTable) -> str:

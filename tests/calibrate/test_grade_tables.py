@@ -92,7 +92,7 @@ def test_what_is_no_grade_is_a_problem_with_its_line(tmp_path, capsys):
             "no column of people's grades (human, assessor, annotator); found 'x', 'y'; name it: --column human=COLUMN",
         ),
         (["--column", "human=z"], "no column 'z'"),
-        (["--column", "person=x"], "--column person=x: expected human=COLUMN or judge=COLUMN"),
+        (["--column", "person=x"], "--column person=x: expected one of human=COLUMN, judge=COLUMN, question=COLUMN"),
         (["--gold", "g.jsonl"], "--gold: without effect here: a table has the grades of people and of judges"),
     ],
 )
@@ -100,6 +100,18 @@ def test_a_table_that_cannot_be_compared_is_refused(tmp_path, capsys, options, s
     path = table(tmp_path / "t.csv", "x,y", "1,1")
     assert main(["calibrate", str(path), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_column_of_questions_may_be_named(tmp_path, capsys):
+    # Two questions of 40 rows are two topics, on which nothing is decided.
+    rows = [f"{number},frage {number % 2},{number % 3 % 2},{number % 3 % 2}" for number in range(80)]
+    path = table(tmp_path / "t.csv", "nummer,frage,human,judge", *rows)
+    assert main(["calibrate", str(path)]) == 0
+    assert "each row is a topic of its own" in capsys.readouterr().err
+    assert main(["calibrate", str(path), "--column", "question=frage"]) == 0
+    out, err = capsys.readouterr()
+    assert "rows with one 'question' are one topic" in err
+    assert "80/2" in out
 
 
 def test_one_command_compares_a_judge_with_a_person(tmp_path, capsys):

@@ -66,8 +66,8 @@ class ComparedJudges(Options, section="reading"):
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Gold grades: JSONL, four columns, or a table whose rows name responses by id, or by run and turn, or by text."""
     columns: Annotated[tuple[str, ...], Option("column", metavar="ROLE=COLUMN", repeat=True)] = ()
-    """The column of a table with people's (human=COLUMN) or a judge's grades (judge=COLUMN), where its name is not a
-    usual one; may be repeated."""
+    """The column of a table with people's (human=COLUMN) or a judge's grades (judge=COLUMN), or of the question, topic,
+    id, system or answer, where its name is not a usual one; may be repeated."""
     test: Annotated[Path | None, Option(metavar="FILE")] = None
     """Sealed test grades of `judge gold split`; only the chosen judge is reported on them, openings are logged."""
     seal: Annotated[Path | None, Option(metavar="FILE")] = None

@@ -63,7 +63,9 @@ def bundle_files(
     """
     pool = renamed_pool(judged.pool, names)
     if not passage_text:
-        pool = msgspec.structs.replace(pool, passages={})
+        # A reference answer may quote passages as well.
+        asked = {turn_id: msgspec.structs.replace(turn, references=()) for turn_id, turn in pool.turns.items()}
+        pool = msgspec.structs.replace(pool, passages={}, turns=asked)
     steps(Step("making the leaderboard anew"))
     return {
         **_tables(msgspec.structs.replace(judged, pool=pool), models),
@@ -357,7 +359,8 @@ def left_out(unit: Unit, *, hidden: bool, models: bool, passage_text: bool, rati
     if not passage_text:
         yield (
             "The texts of the passages are left out: `passages.jsonl` is empty, and `pool.jsonl` has their ids. After "
-            "a `#`, an id has the SHA-256 of a text that the run itself gave."
+            "a `#`, an id has the SHA-256 of a text that the run itself gave. Reference answers of a table are left "
+            "out, too."
         )
     if not rationales:
         yield "The judge's own words are left out, since they may quote passages: reasons, and replies that failed."
