@@ -126,6 +126,8 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
             fields = type(self).model_fields
             usual = {name: fields[name].get_default(call_default_factory=True) for name in unit.unfit}
             names = [name for name in unit.unfit if getattr(self, name) not in (usual[name], "off")]
+            if self.depth == unit.depth:
+                names = [name for name in names if name != "depth"]
             self.refuse_unused(names, unit.why_unfit)
             for other in UNITS.values():
                 if other is not unit:
