@@ -309,7 +309,7 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
         ["calibrate", "--gold", GOLD, "--judgments", out, "--out", out / "calibrated", *FAST],
         beside=[site],
     )
-    assert re.search(r"--format \{[^}]*,track\}", told)
+    assert re.search(r"--format \{[^}]*,track,trec_run\}", told)
     assert "backing/graded" in {row["prompt"] for row in json.loads(listed)}
     assert {row["judge"] for row in json_lines(out / "judgments.jsonl")} == {"mine/overlap"}
     assert all(0 < float(row["at_least"]) <= 1 for row in table_of(out / "calibrated" / "agreement.tsv"))

@@ -104,6 +104,12 @@ OPTIONAL = (
         "members.jsonl member_failures.jsonl recheck.jsonl"),
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria groundedness naturalness", "qrels/response_naturalness.llm.qrel*"),
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria preference", "ratings.tsv pairs.tsv qrels/*"),
+    ("run", f"{_RUN} {_FEW} --criteria passage_relevance --model baseline/overlap --fill {{}}/passages.qrel",
+        "grades.tsv grades.md qrels/*"),
+    ("run", f"run --runs {PROJECT}/examples/answers.csv {_OVERLAP} --screen off",
+        "results.csv turns.jsonl response_runs/*.run"),
+    ("run", f"run --runs {PROJECT}/examples/citations/runs --criteria support --model baseline/overlap",
+        "answers.jsonl qrels/* response_runs/*.run"),
     ("pool", f"{_POOL} --select-runs {{}}/two.txt", "screen.tsv"),
     ("pool", f"{_POOL} {_RULE}", "run_choice.tsv"),
     ("pool", f"{_POOL} --screen off", "response_runs/*.run"),
@@ -371,6 +377,7 @@ RUN_IDS = {
     path.name.partition(".")[0] for kind in ("runs", "interactive") for path in (PROJECT / "examples" / kind).iterdir()
 }
 SHARED = {name for names in COLUMNS for name in names.split(", ")}
+TABLE_COLUMNS = set((PROJECT / "examples" / "answers.csv").read_text(encoding="utf-8").partition("\n")[0].split(","))
 DOCUMENTS = {"manifest.json", "crowd.json", "selection.json", "certificate.json", "calibration.json", "seal.json",
              "response_groundedness.llm.qrel.json", "card.json", "timing.json"}  # fmt: skip
 """The files of one JSON object with fields of ours."""
@@ -391,7 +398,11 @@ def test_every_file_and_its_fields_are_in_the_list_of_files(called: Called, tmp_
         text = "".join(f"{one.content}{one.about}" for one in about)
         missing |= set() if about else {name}
         if about and "<run_id>" not in name and (path.suffix in (".tsv", ".csv", ".jsonl") or path.name in DOCUMENTS):
-            missing |= {f"{name}: {field}" for field in stems(fields_of(path)) - SHARED if f"`{field}`" not in text}
+            fields = stems(fields_of(path)) - SHARED
+            if name == "results.csv":
+                # The columns of the table that was judged come first, and each criterion has its own.
+                fields = {re.sub("^groundedness_", "<criterion>_", field) for field in fields} - TABLE_COLUMNS
+            missing |= {f"{name}: {field}" for field in fields if f"`{field}`" not in text}
     assert not missing
 
 
@@ -401,8 +412,10 @@ def general(path: Path) -> str:
     # The list has "likewise for questions".
     name = re.sub(r"_(all|filtered|mi_subset)(?=\.qrel)", "", re.sub("^question_", "response_", name))
     name = "<run_id>.run" if path.parent.name == "response_runs" else name.replace("example-team", "<team>")
+    # Qrels of passages begin with what is graded, as the name of their criterion does.
+    criteria = [criterion for criterion in criterion_names() if criterion != "passage_relevance"]
     return re.sub(
-        "|".join([*criterion_names(), "diversity", "novelty"]), "<criterion>", re.sub("^(nist|org)_", "<qrels>_", name)
+        "|".join([*criteria, "diversity", "novelty"]), "<criterion>", re.sub("^(nist|org)_", "<qrels>_", name)
     )
 
 
