@@ -228,3 +228,16 @@ def test_the_page_of_prompts_names_the_usual_words():
     section = page.partition("## Criteria by their usual names")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*`) \| `(\w+)` \|$", section, re.M)
     assert {word: name for words, name in rows for word in re.findall("`([^`]+)`", words)} == dict(ALIASES)
+
+
+def test_a_bundle_without_texts_of_passages_has_no_reference_answers(tmp_path):
+    from judge.cli import main
+
+    rows = tmp_path / "a.jsonl"
+    rows.write_text('{"question": "When?", "contexts": ["In 1871."], "answer": "1871.", "reference": "SECRET"}\n')
+    asked = ["--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(tmp_path / "out")]
+    assert main(["run", "--runs", str(rows), *asked]) == 0
+    assert "SECRET" in (tmp_path / "out" / "turns.jsonl").read_text()
+    assert main(["release", str(tmp_path / "out"), "--out", str(tmp_path / "bundle")]) == 0
+    assert all("SECRET" not in path.read_text() for path in (tmp_path / "bundle").rglob("*.jsonl"))
+    assert "Reference answers of a table are left out" in (tmp_path / "bundle" / "README.md").read_text()

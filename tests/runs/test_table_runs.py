@@ -286,3 +286,13 @@ def test_headers_are_seen_as_spreadsheets_write_them(tmp_path, content):
     path.write_text(content, encoding="utf-8")
     named = {"question": 'The "question"'} if "The" in content else None
     assert looks_like_table(path, path.read_bytes(), named)
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [("question", "user_input"), ("question", "input"), ("answer", "actual_output"), ("answer", "response"),
+     ("contexts", "retrieved_contexts"), ("contexts", "retrieval_context"), ("reference", "ground_truth"),
+     ("reference", "expected_output"), ("id", "query_id"), ("system", "model"), ("topic", "conversation")],
+)  # fmt: skip
+def test_names_that_other_tools_write_are_usual(role, name):
+    assert name in USUAL[role]
