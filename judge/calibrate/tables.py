@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 from unicodedata import normalize
@@ -17,6 +18,7 @@ from judge.io.text import count, did_you_mean, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.runs.document import read_head
+from judge.runs.formats.table import SUFFIXES, column_names
 from judge.runs.formats.table_rows import USUAL
 
 GradeRole = Literal["human", "judge"]
@@ -31,6 +33,12 @@ _USUAL: Mapping[GradeRole, re.Pattern[str]] = {
     "judge": re.compile(r"(judge|llm|automatic|predicted|prediction)(_?\d+|_(grade|score|label|rating|\w+))?"),
 }
 """The names by which a column of grades is found, in small letters with `_` between words."""
+_GIVEN = ("grade", "label", "rating")
+"""The names of a column of grades in a table that has people's alone."""
+_GIVEN_BY = ("assessor", "annotator", "rater", "worker")
+"""The names of a column that says who gave them."""
+INCLUSION = "inclusion_probability"
+"""The name of the column of probabilities with which responses were chosen for grading."""
 _NO_GRADE = re.compile(
     r".*_(ids?|run|model|name|answer|response|text|rationale|reason|comments?|notes?|time|ms|seconds|cost|tokens)"
 )
@@ -47,6 +55,8 @@ class TableOfGrades(msgspec.Struct, frozen=True):
     table: RowTable
     graders: Mapping[GradeRole, tuple[str, ...]]
     """The columns of people's grades, and those of judges'."""
+    assessors: str | None = None
+    """The column that says who gave the grade of a row; None where a column of grades is one assessor's."""
 
     @property
     def said(self) -> str:
@@ -110,20 +120,25 @@ def topics_said(table: RowTable) -> str:
     )
 
 
-_TABULAR = (".csv", ".tsv", ".tab", ".parquet")
-
-
 def is_grade_table(path: Path, named: Sequence[str]) -> bool:
-    """Whether a file of gold is a table with a header; a TSV may also be four columns without one."""
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in _TABULAR or not path.is_file():
+    """Whether a file of gold is a table with a header.
+
+    A TSV may also be four columns without one, and JSON Lines gold, whose rows name criterion and assessor.
+    """
+    if not path.is_file():
         return False
-    if suffix in (".csv", ".parquet"):
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    is_json = read_head(path).lstrip()[:1] in (b"{", b"[")
+    if not is_json and suffix not in SUFFIXES:
+        return False
+    if not is_json and suffix in (".csv", ".parquet"):
         return True
-    head = read_head(path).partition(b"\n")[0].decode("utf-8", "replace")
-    names = [name.strip().strip('"') for name in head.split("\t")]
+    names = column_names(path)
+    plain = {_plain_name(name) for name in names}
+    if is_json and plain & {"criterion", "assessor"}:
+        return False
     human = [text.partition("=")[2] for text in named if text.startswith("human=")]
-    return any(name in human or _is_usual("human", name) for name in names)
+    return any(name in human or _is_usual("human", name) for name in names) or not plain.isdisjoint(_GIVEN)
 
 
 def _is_usual(role: GradeRole, name: str) -> bool:
@@ -161,6 +176,7 @@ def grade_table(
     if both := [column for column in given["human"] if column in given["judge"]]:
         raise UsageError(f"--column human={both[0]} and judge={both[0]}: one column has the grades of one of them")
     graders: dict[GradeRole, tuple[str, ...]] = {}
+    assessors: str | None = None
     for role in GRADERS:
         columns = given[role]
         absent = [name for name in columns if name not in table.columns]
@@ -170,6 +186,8 @@ def grade_table(
         if not columns:
             others = [*given["human"], *given["judge"]]
             columns = [name for name in table.columns if name not in others and _is_usual(role, name)]
+        if role == "human" and not given[role] and "judge" not in needed:
+            columns, assessors = _peoples_columns(table, columns)
         if not columns and role in needed:
             whose = "a judge's grades (judge, llm)"
             if role == "human":
@@ -177,7 +195,19 @@ def grade_table(
             message = f"no column of {whose}; {_found(table)}; name it: --column {role}=COLUMN"
             problems.append(file_problem("missing_column", table.file, message))
         graders[role] = tuple(columns)
-    return None if problems else TableOfGrades(table, graders)
+    return None if problems else TableOfGrades(table, graders, assessors)
+
+
+def _peoples_columns(table: RowTable, usual: list[str]) -> tuple[list[str], str | None]:
+    """The columns of grades in a table of people's alone, and the column that says who gave them.
+
+    `usual`: the columns with the names of people's grades.
+    """
+    given = [name for name in table.columns if _plain_name(name) in _GIVEN]
+    by = next((name for name in table.columns if _plain_name(name) in _GIVEN_BY), None)
+    if given and usual in ([], [by]):
+        return given[:1], by
+    return usual, None
 
 
 def _renamed(table: RowTable, names: Mapping[str, str]) -> RowTable:
@@ -276,33 +306,64 @@ def _text(row: FrameRow, column: str | None) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def gold_in_pool(graded: TableOfGrades, criterion: str, pool: Pool, problems: list[Problem]) -> tuple[GoldRow, ...]:
+def gold_in_pool(
+    graded: TableOfGrades, criterion: str | None, pool: Pool, problems: list[Problem]
+) -> tuple[GoldRow, ...]:
     """People's grades as gold of pooled responses.
 
     A row names its response by the response id, by run and turn as `results.csv` does, by the id of a table's question
     and its system, or by the text of the answer, with the question where several have it.
+
+    `criterion`: what the grades are of where no column says it.
     """
-    find = _finder(graded.table, pool)
+    table = graded.table
+    find = _finder(table, pool)
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
-        for row, grade in zip(graded.table.rows, grades_of(graded, column, problems), strict=True):
+        for row, grade in zip(table.rows, grades_of(graded, column, problems), strict=True):
             if grade is None:
                 continue
             found = find(row)
             if isinstance(found, str):
-                problems.append(file_problem("no_such_response", graded.table.file, found, row.place))
+                problems.append(file_problem("no_such_response", table.file, found, row.place))
+                continue
+            named = _text(row, criterion_column(table)) or criterion
+            if named is None:
+                message = "no criterion, and several were judged: expected one, or --criterion NAME"
+                problems.append(file_problem("missing_field", table.file, message, row.place))
                 continue
             gold.append(
                 GoldRow(
                     turn_id=found.turn_id,
                     topic_id=found.topic_id,
-                    criterion=criterion,
+                    criterion=named,
                     grade=grade,
-                    assessor=column,
+                    assessor=_text(row, graded.assessors) or column,
                     response_id=found.response_id,
+                    inclusion_probability=_inclusion(table, row, problems),
                 )
             )
     return tuple(gold)
+
+
+def criterion_column(table: RowTable) -> str | None:
+    """The column that says what the grades of a row are of; None where one criterion is meant."""
+    return next((name for name in table.columns if _plain_name(name) == "criterion"), None)
+
+
+def _inclusion(table: RowTable, row: FrameRow, problems: list[Problem]) -> float | None:
+    """The probability with which the response of a row was chosen; None where its column says nothing."""
+    column = next((name for name in table.columns if _plain_name(name) == INCLUSION), None)
+    text = _text(row, column)
+    if not text:
+        return None
+    with suppress(ValueError):
+        probability = float(text)
+        if 1e-9 <= probability <= 1:
+            return probability
+    message = f"column {shown(column)}: expected a probability above 0, at most 1; found {shown(text)}"
+    problems.append(file_problem("wrong_value", table.file, message, row.place))
+    return None
 
 
 def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse | str]:

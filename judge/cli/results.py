@@ -29,8 +29,8 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
     """The leaderboard of a folder that `judge run` wrote; with --gold, corrected by grades that people gave.
 
     Gold for a random part of the responses is enough: the judge's grades carry it over to the others. The gold has to
-    say how that part was drawn: `judge gold plan` records it, `judge gold import --inclusion P` declares it. --test
-    opens sealed grades and logs the opening.
+    say how that part was drawn: `judge gold plan` records it, `judge gold import --inclusion P` or a column
+    inclusion_probability of a table declares it. --test opens sealed grades and logs the opening.
     """
     with_gold = bool(plan.gold) or plan.test is not None
     if with_gold or plan.seal is not None:
@@ -57,6 +57,7 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
 def _correct(plan: CorrectionPlan, output: JsonOutput) -> None:
     with progress("correcting means by gold"):
         outcome = correct_leaderboard(plan)
+    say_all(outcome.notes)
     say_all(outcome.warnings)
     if not output.as_json:
         _print_corrected(outcome)
@@ -143,6 +144,7 @@ def plan(plan: TopicsPlan, output: JsonOutput) -> int:
     """
     with progress("planning"):
         outcome = plan_topics(plan)
+    say_all(outcome.notes)
     say_all(outcome.warnings, "Warning: ")
     if output.as_json:
         print_json(outcome)

@@ -3,7 +3,7 @@
 That is what `judge leaderboard --gold` and `judge plan` do, for use from Python.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from judge.ask.records import Judgment
 from judge.ask.results import JUDGMENTS, is_jury
+from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, match, one_order
@@ -24,8 +26,9 @@ from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.io.table import records_tsv
 from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
-from judge.jobs.options import OwnPrompts
+from judge.jobs.options import GoldFiles, OwnPrompts
 from judge.pool.lists import read_families
+from judge.pool.pairs import other_orders
 from judge.records import Criterion
 from judge.results.citations import Measure, boards_of, refuse_listed, refuse_measured
 from judge.results.corrected import change, corrected
@@ -42,13 +45,11 @@ CORRECTED_RECORD = "corrected.sha256"
 """The list of digests in a folder of a corrected leaderboard."""
 
 
-class CorrectionPlan(OwnPrompts):
+class CorrectionPlan(OwnPrompts, GoldFiles):
     """Everything `judge leaderboard --gold` can be told."""
 
     folder: Annotated[Path, Option(metavar="OUT", place="only")]
     """Output folder of `judge run`."""
-    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Gold grades (JSONL)."""
     test: Annotated[Path | None, Option(metavar="FILE")] = None
     """Sealed test grades of `judge gold split`, used together with --gold; each opening is logged."""
     seal: Annotated[Path | None, Option(metavar="FILE")] = None
@@ -87,6 +88,8 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
     """The salted digest of the sealed grades; a digest without salt would let readers test guesses."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
+    notes: tuple[str, ...] = ()
+    """In words, what was taken for what in tables of grades."""
 
 
 def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None) -> CorrectionOutcome:
@@ -104,7 +107,7 @@ def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None
     refuse_listed(judged.pool)
     if plan.out is not None:
         make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
-    gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")
+    gold, notes = _gold(plan, judged, "they are opened with --test, which puts it on record")
     digest = sha256(b"\n".join(sorted(sha256(read_stored(path)).encode() for path in plan.gold)))
     seal = seal_of(plan.test, plan.seal)
     sealed, warnings = _opened(plan, judged, gold, digest, seal) if seal is not None else ((), ())
@@ -126,10 +129,50 @@ def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None
         gold=digest,
         seal=None if seal is None else read_seal(seal).commitment,
         clustered=judged.clustered,
+        notes=notes,
     )
     if plan.out is not None:
         _write_correction(plan.out, plan, outcome)
     return outcome
+
+
+def _gold(plan: GoldFiles, judged: JudgedFolder, advice: str) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
+    """The grades of all files, none of which is under seal, and what was taken for what in tables.
+
+    `advice` says what to do with sealed grades.
+    """
+    tables, files = apart(plan.gold, plan.columns)
+    gold = read_unsealed(files, advice)
+    if not tables:
+        return gold, ()
+    criteria = {criterion.name for criterion in judged.criteria}
+    read = read_gold_tables(tables, plan.columns, criteria, judged.pool)
+    rows, notes = _with_certainty(read.rows, judged)
+    return (*gold, *rows), (*read.notes, *notes)
+
+
+def _with_certainty(rows: Sequence[GoldRow], judged: JudgedFolder) -> tuple[tuple[GoldRow, ...], list[str]]:
+    """Grades of tables, and a note where they are of all that was judged, which leaves nothing to chance."""
+    others = other_orders(judged.pool)
+    graded: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        response_id = row.response_id or ""
+        graded[row.criterion].add(response_id)
+        if response_id in others:
+            graded[row.criterion].add(others[response_id].response_id)
+    judgments: dict[str, set[str]] = defaultdict(set)
+    for result in judged.results:
+        if isinstance(result, Judgment):
+            judgments[result.criterion].add(result.response_id)
+    certain = {criterion for criterion, judged_ids in judgments.items() if judged_ids <= graded[criterion]}
+    notes: list[str] = []
+    known: list[GoldRow] = []
+    for row in rows:
+        if row.inclusion_probability is None and row.criterion in certain:
+            row = msgspec.structs.replace(row, inclusion_probability=1.0)
+            notes.append(f"{row.criterion}: every judged response has a grade, so none was drawn by chance")
+        known.append(row)
+    return tuple(known), list(dict.fromkeys(notes))
 
 
 def _opened(
@@ -259,13 +302,11 @@ def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcom
     replace_folder(out, files, CORRECTED_RECORD)
 
 
-class TopicsPlan(OwnPrompts):
+class TopicsPlan(OwnPrompts, GoldFiles):
     """Everything `judge plan` can be told."""
 
     folder: Annotated[Path, Option(metavar="OUT", place="only")]
     """Output folder of `judge run`: the pilot."""
-    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Gold grades (JSONL)."""
     criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
     """Only this criterion; a prompt file of your own if the judgments are under one."""
     half_width: Annotated[AboveZero | None, Option(metavar="H")] = None
@@ -283,6 +324,8 @@ class TopicsOutcome(msgspec.Struct, frozen=True):
     """For each criterion the judge's grades; with gold the assessors' grades and the differences of the two."""
     warnings: tuple[str, ...]
     """A sentence each."""
+    notes: tuple[str, ...] = ()
+    """In words, what was taken for what in tables of grades."""
 
 
 def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
@@ -291,7 +334,7 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
     refuse_measured(judged.pool)
     name = ", ".join(map(str, plan.gold))
-    gold = read_unsealed(plan.gold, "a plan needs none of them; give the dev part")
+    gold, notes = _gold(plan, judged, "a plan needs none of them; give the dev part")
     matched, unmatched = match(gold, judged.pool, name)
     names = {criterion.name for criterion in judged.criteria}
     if plan.gold and not any(criterion in names for _, criterion in matched):
@@ -302,4 +345,4 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     for criterion in judged.criteria:
         outcomes += pilots(judged.pool, judged.results, criterion, matched, wanted, plan.turns)
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
-    return TopicsOutcome(tuple(outcomes), (*judged.warnings, *left, *warnings(outcomes)))
+    return TopicsOutcome(tuple(outcomes), (*judged.warnings, *left, *warnings(outcomes)), notes)

@@ -104,6 +104,16 @@ class OwnPrompts(Options):
     """Prompt file of your own that judgments are under, which no folder holds; may be repeated."""
 
 
+class GoldFiles(Options):
+    """People's grades of what was judged."""
+
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """People's grades: gold (JSONL), or tables whose rows name responses by id, by run and turn, or by the answer."""
+    columns: Annotated[tuple[str, ...], Option("column", metavar="ROLE=COLUMN", repeat=True)] = ()
+    """The column of such a table with people's grades (human=COLUMN), or of the question, topic, id, system or answer,
+    where its name is not a usual one; may be repeated."""
+
+
 class TrackYear(Options, section="reading"):
     """Whose rules the runs follow."""
 

@@ -95,7 +95,12 @@ def record_of(folder: Path) -> tuple[str, str]:
 
 
 def read_folder(
-    folder: Path, name: str, gold: Sequence[Path] = (), criterion: str | None = None, prompts: Sequence[StrPath] = ()
+    folder: Path,
+    name: str,
+    gold: Sequence[Path] = (),
+    criterion: str | None = None,
+    prompts: Sequence[StrPath] = (),
+    columns: Sequence[str] = (),
 ) -> ReportedFolder:
     """Read one folder, and set gold beside its judgments.
 
@@ -109,7 +114,7 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     refuse_listed(judged.pool)
-    corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
+    corrected, compared = _with_gold(judged, gold, criterion, prompts, columns) if gold else (None, None)
     judged = judged.beside(compared.verdicts) if compared else judged
     problems = read_problems(folder / "problems.json")
     screen = read_screen(folder / "screen.tsv")
@@ -189,9 +194,13 @@ def _contradictions(calibration: Calibration) -> Iterator[str]:
 
 
 def _with_gold(
-    judged: JudgedFolder, gold: Sequence[Path], criterion: str | None, prompts: Sequence[StrPath]
+    judged: JudgedFolder,
+    gold: Sequence[Path],
+    criterion: str | None,
+    prompts: Sequence[StrPath],
+    columns: Sequence[str],
 ) -> tuple[CorrectionOutcome | str, Calibration]:
-    given: dict[str, Any] = {"gold": gold, "criterion": criterion, "prompts": prompts}
+    given: dict[str, Any] = {"gold": gold, "columns": columns, "criterion": criterion, "prompts": prompts}
     asked = CalibrationPlan(judgments=(judged.path / JUDGMENTS,), cluster=judged.cluster, **given)
     try:
         compared = calibrate_judges(asked).calibration

@@ -13,6 +13,7 @@ from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBERS, is_jury, read_results
 from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
+from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold
 from judge.io.files import StrPath, read_stored, sha256
@@ -270,14 +271,17 @@ def gather(
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
     most: int = MOST_ITEMS,
+    *,
+    columns: Sequence[str] = (),
 ) -> listed.BrowsedItems:
     """The items of all folders, or a sample of them; folders are by name, a path is one of `judge calibrate`.
 
-    `most`: about how many judgments to read, beside those of responses with gold. An InputError if a file is damaged. A
-    UsageError if there is no such prompt.
+    `most`: about how many judgments to read, beside those of responses with gold. `columns`: `ROLE=COLUMN` of tables
+    of people's grades. An InputError if a file is damaged. A UsageError if there is no such prompt.
     """
     own, wanted = _prompts(prompts, criterion)
-    given = [row for path in gold for row in read_gold(path)]
+    tables, files = apart(gold, columns)
+    given = [row for path in files for row in read_gold(path)]
     # A page that shows them one by one would teach the test part to whoever tunes prompts.
     rows = [row for row in given if row.split != "test"]
     sides: list[tuple[str, Path | None]] = []
@@ -295,7 +299,9 @@ def gather(
     together: dict[tuple[_Key, int], list[listed.BrowsedItem]] = {}
     for name, folder in folders.items():
         if isinstance(folder, JudgedFolder):
-            read = read_folder_items(folder, name, len(sides), rows, own, share)
+            names = {criterion.name for criterion in folder.criteria}
+            labeled = read_gold_tables(tables, columns, names, folder.pool).rows if tables else ()
+            read = read_folder_items(folder, name, len(sides), [*rows, *labeled], own, share)
         else:
             read = read_calibration_items(folder, name, len(sides), alone=len(folders) == 1)
         sides += read.sides
@@ -311,7 +317,7 @@ def gather(
                 alike[key] += 1
                 shown += isinstance(folder, JudgedFolder)
     if share < 1:
-        beside = " and those with grades by assessors" if rows else ""
+        beside = " and those with grades by assessors" if rows or tables else ""
         notes.append(
             f"Shown here: {shown:,} of {number:,} judgments, those of a random part of the responses{beside}. "
             f"The tables are over all of them, and {JUDGMENTS} holds them."

@@ -22,7 +22,7 @@ from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.text import count, name_of, prose, quotation
 from judge.jobs.manifest import REPORT_RECORD
-from judge.jobs.options import OwnPrompts
+from judge.jobs.options import GoldFiles, OwnPrompts
 from judge.plugins import added
 from judge.records import Estimate
 from judge.report import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
@@ -49,13 +49,11 @@ _IN_SUMMARY = ("summary", "all-folders", "side-by-side-", "leaderboard-", "corre
 """What the names of the sections of a summary begin with."""
 
 
-class ReportPlan(OwnPrompts):
+class ReportPlan(OwnPrompts, GoldFiles):
     """Everything `judge report` can be told."""
 
     folders: Annotated[tuple[Path, ...], Option(metavar="OUT", place="only")]
     """Output folders of `judge run` or `judge calibrate`."""
-    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Gold grades (JSONL)."""
     criterion: Annotated[str | None, Option(metavar="NAME")] = None
     """Only this criterion."""
     out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
@@ -91,7 +89,7 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     plan, folders, content = _read(plan, steps)
     steps(Step("listing judgments"))
     shown = {folder.name: folder.judged if isinstance(folder, RunFolder) else folder.path for folder in folders}
-    browser = browse(shown, plan.gold, plan.criterion, plan.prompts)
+    browser = browse(shown, plan.gold, plan.criterion, plan.prompts, plan.columns)
     files = {PAGE: report_page(content, browser)}
     warnings = tuple(line for folder in folders if isinstance(folder, RunFolder) for line in folder.judged.warnings)
     if not plan.page_only:
@@ -123,7 +121,7 @@ def _read(plan: ReportPlan, steps: Steps) -> tuple[ReportPlan, list[ReportedFold
     verdicts: list[TrustVerdict] = []
     made_of: list[tuple[str, str]] = []
     for path, name in stepped("reading folders", paths, steps):
-        folder = read_folder(path, name, plan.gold, plan.criterion, plan.prompts)
+        folder = read_folder(path, name, plan.gold, plan.criterion, plan.prompts, plan.columns)
         folders.append(folder)
         if isinstance(folder, CalibrationFolder):
             verdicts += folder.calibration.verdicts

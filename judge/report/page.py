@@ -37,12 +37,13 @@ def browse(
     gold: Sequence[Path] = (),
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
+    columns: Sequence[str] = (),
 ) -> Browser:
     """The judgments of folders by name, as `gather` takes them, or a sample of very many.
 
     An InputError if a file is damaged. A UsageError if there is no such prompt.
     """
-    data = Markup(json_block(listing(gather(folders, gold, criterion, prompts))))  # noqa: S704 - begins no tag
+    data = Markup(json_block(listing(gather(folders, gold, criterion, prompts, columns=columns))))  # noqa: S704 - begins no tag
     return Browser(
         markup=Markup(render_page(_PAGES, "browser.html.j2", data=data)),  # noqa: S704 - of a template that escapes
         style=(_PAGES / "browser.css").read_text(encoding="utf-8"),

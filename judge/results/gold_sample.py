@@ -38,8 +38,8 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
     if problems:
         raise InputError(
             f"{name}: without the probabilities with which responses were chosen for gold, corrected means can be far "
-            "off; `judge gold plan` draws with known probabilities, `judge gold import --inclusion P` declares that of "
-            "a random sample (1 if every response has a grade)",
+            "off; `judge gold plan` draws with known probabilities, `judge gold import --inclusion P`, or a column "
+            "inclusion_probability of a table, declares that of a random sample (1 if every response has a grade)",
             problems,
         )
     # By chance, all graded responses of some runs may be certain ones; only if all are of all runs is it a problem.

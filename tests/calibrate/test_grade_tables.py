@@ -1,6 +1,7 @@
 """People's and judges' grades in one table, and people's grades in a table beside what was judged."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -242,3 +243,87 @@ def test_an_id_alone_is_no_turn_of_a_topic_with_several(tmp_path):
     with pytest.raises(InputError) as refused:
         calibrate_judges(CalibrationPlan(gold=path, judgments=tmp_path / "out"))
     assert [problem.code for problem in refused.value.problems] == ["no_such_response"]
+
+
+ALL_THREE = "data,q1_1,3 data,q2_1,2 data,q3_1,0"
+"""Run, turn and grade of each response that was judged."""
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("people.csv", "run,turn_id,human\n" + ALL_THREE.replace(" ", "\n")),
+        ("people.tsv", "run\tturn_id\tgrade\n" + ALL_THREE.replace(" ", "\n").replace(",", "\t")),
+        (
+            "people.jsonl",
+            '{"turn_id":"q1_1","run":"data","label":3.0}\n{"turn_id":"q2_1","run":"data","label":"2"}\n'
+            '{"turn_id":"q3_1","run":"data","label":0}',
+        ),
+        (
+            "people.csv",
+            "run,turn_id,assessor,criterion,grade\n"
+            "data,q1_1,ann,groundedness,3\ndata,q2_1,bob,,2\ndata,q3_1,ann,groundedness,0",
+        ),
+        ("people.csv", "id,human\nq1,3\nq2,2\nq3,0"),
+        (
+            "people.csv",
+            "response,rating\n" + "\n".join([f"{ANSWERS[0][2]},3", f"{ANSWERS[1][2]},2", f"{ANSWERS[2][2]},0"]),
+        ),
+    ],
+)
+def test_a_leaderboard_is_corrected_by_a_table_of_all_that_was_judged(tmp_path, judged, capsys, name, content):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    assert main(["leaderboard", str(judged), "--gold", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["rows"]
+    # Every response has a grade, so the corrected mean is people's: (3 + 2 + 0) / 3.
+    assert row["mean"]["value"] == pytest.approx(5 / 3)
+    assert f"{path}: a table of 3 rows: grades of people from " in err
+    assert "groundedness: every judged response has a grade, so none was drawn by chance" in err
+
+
+def test_a_part_of_what_was_judged_corrects_means_where_its_probability_is_in_the_table(tmp_path, judged, capsys):
+    rows = ("data,q1_1,3", "data,q2_1,2")
+    path = table(tmp_path / "people.csv", "run,turn_id,human", *rows)
+    assert main(["leaderboard", str(judged), "--gold", str(path)]) == 2
+    assert "or a column inclusion_probability of a table, declares that of a random sample" in capsys.readouterr().err
+    path = table(tmp_path / "people.csv", "run,turn_id,human,inclusion_probability", *(f"{row},0.667" for row in rows))
+    assert main(["leaderboard", str(judged), "--gold", str(path)]) == 0
+    path = table(tmp_path / "people.csv", "run,turn_id,human,Inclusion probability", *(f"{row},2" for row in rows))
+    assert main(["leaderboard", str(judged), "--gold", str(path)]) == 2
+    said = "line 2: column 'Inclusion probability': expected a probability above 0, at most 1; found '2'"
+    assert said in capsys.readouterr().err
+
+
+def test_a_report_sets_a_table_of_grades_beside_the_judges(tmp_path, judged, capsys):
+    path = table(tmp_path / "people.csv", "run,turn_id,mensch", *ALL_THREE.split())
+    given = ["report", str(judged), "--out", str(tmp_path / "out"), "--gold", str(path)]
+    assert main(given) == 2
+    assert "no column of people's grades" in capsys.readouterr().err
+    assert main([*given, "--column", "human=mensch"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '"assessors":[["mensch",3,"blind"]]' in page
+    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "corrected" in report
+
+
+def test_a_plan_takes_a_table_of_grades(tmp_path, judged, capsys):
+    path = table(tmp_path / "people.csv", "run,turn_id,human", *ALL_THREE.split())
+    assert main(["plan", str(judged), "--gold", str(path), "--json"]) == 0
+    assert {pilot["graders"] for pilot in json.loads(capsys.readouterr().out)["pilots"]} >= {"judge", "assessors"}
+
+
+def test_columns_are_named_of_tables_only(tmp_path, judged, capsys):
+    path = table(tmp_path / "gold.jsonl", "{}")
+    assert main(["leaderboard", str(judged), "--gold", str(path), "--column", "human=x"]) == 2
+    assert "--column is about tables of people's grades; --gold names none" in capsys.readouterr().err
+
+
+def test_grades_of_people_and_a_label_of_the_table_are_not_confused(tmp_path, judged):
+    # A column that is named after people has their grades, whatever else there is.
+    path = table(tmp_path / "people.csv", "run,turn_id,label,human", "data,q1_1,7,3")
+    problems: list[Problem] = []
+    found = grade_table(path, (), ("human",), problems)
+    assert found is not None
+    assert (found.graders["human"], found.assessors) == (("human",), None)

@@ -1,7 +1,7 @@
 """The options of a calibration."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, Labels, labels_of, read_labels
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
+from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.calibrate.intake import (
     MOST_GRADES,
     Gold,
@@ -29,9 +30,7 @@ from judge.calibrate.tables import (
     GRADERS,
     UNNAMED,
     Items,
-    gold_in_pool,
     grade_table,
-    is_grade_table,
     scale_of,
     side_by_side,
     topics_said,
@@ -43,7 +42,6 @@ from judge.io.files import sha256
 from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
-from judge.io.text import count
 from judge.judges.backends.baseline import BASELINES
 from judge.pool.bank import read_pool_folder
 from judge.pool.lists import read_families
@@ -223,43 +221,25 @@ class CalibrationInputs:
     def _read_gold(self, paths: Sequence[Path]) -> Gold:
         """Gold of files; in tables, of the responses of the pool beside the judgments."""
         plan = self.plan
-        tabular = [path for path in paths if is_grade_table(path, plan.columns)]
+        tabular, others = apart(paths, plan.columns)
         if not tabular:
             return read_gold_files(paths, self.only, self.scale)
         beside = next((path.with_name("pool.jsonl") for path in plan.judgments), None)
         place = plan.pool or beside
         if place is None or not place.exists():
             raise UsageError(f"{tabular[0]}: a table names pooled responses: --pool says where these are")
-        pool = read_pool_folder(place, "passages.jsonl")
-        criterion = self.only or _only_criterion(plan.judgments, self.prompts, tabular[0])
-        problems: list[Problem] = []
-        rows: list[GoldRow] = []
-        digests: list[str] = []
-        for path in tabular:
-            graded = grade_table(path, plan.columns, ("human",), problems)
-            if graded is not None:
-                rows += gold_in_pool(graded, criterion, pool, problems)
-                digests.append(graded.table.digest)
-                self.notes += (graded.said,)
-        refuse(problems, f"{', '.join(map(str, tabular))}: not usable as gold: {count(len(problems), 'problem')}")
-        if others := [path for path in paths if path not in tabular]:
+        criteria = {self.only} if self.only else {prompt.name for prompt in self.prompts.values()}
+        for path in plan.judgments if not criteria else ():
+            criteria |= judged_criteria(read_labels(path, grades_only=True))
+        tables = read_gold_tables(tabular, plan.columns, criteria, read_pool_folder(place, "passages.jsonl"))
+        self.notes += tables.notes
+        rows = tables.rows
+        digests = tables.digests
+        if others:
             gold = read_gold_files(others, self.only, self.scale)
             rows += gold.rows
-            digests.append(gold.digest)
-        return Gold(tuple(rows), sha256(" ".join(sorted(digests)).encode()), columns=True)
-
-
-def _only_criterion(judgments: Sequence[Path], prompts: Mapping[str, Criterion], table: Path) -> str:
-    """The criterion that was judged, or is asked about; a UsageError if there are several."""
-    names = {prompt.name for prompt in prompts.values()}
-    for path in judgments if not names else ():
-        names |= judged_criteria(read_labels(path, grades_only=True))
-    if len(names) != 1:
-        raise UsageError(
-            f"{table}: a table does not say which of {', '.join(sorted(names)) or 'the criteria'} its grades are of: "
-            "--criterion NAME is needed"
-        )
-    return names.pop()
+            digests += (gold.digest,)
+        return Gold(rows, sha256(" ".join(sorted(digests)).encode()), columns=True)
 
 
 def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:

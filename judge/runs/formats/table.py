@@ -105,6 +105,21 @@ def is_table(path: Path, named: Mapping[str, str] | None = None) -> bool:
     return by_name or looks_like_table(path, head, named)
 
 
+def column_names(path: Path) -> set[str]:
+    """The names of a table's columns, of JSON those of its first objects; none of Parquet.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    head = read_head(path)
+    if is_parquet(head):
+        return set()
+    if head.lstrip()[:1] not in (b"{", b"["):
+        return set(_header(path, head))
+    is_whole_row = head.lstrip().startswith(b"{") and (b"\n" in head or len(head) < HEAD)
+    return _keys(head) if is_whole_row else _keys(head) | _first_keys(path)
+
+
 def _header(path: Path, head: bytes) -> list[str]:
     """The names in the header of a head."""
     text = head.decode("utf-8-sig", "replace").lstrip()
