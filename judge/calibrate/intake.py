@@ -13,7 +13,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, parse_gold
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
-from judge.io.ids import Cluster, own_turn_id, topic_of
+from judge.io.ids import Cluster, only_turns, own_turn_id, topic_of
 from judge.io.plan import scale_bounds
 from judge.io.text import count
 from judge.judges.backends import backend_facts
@@ -181,7 +181,8 @@ def make_panels(
     """
     pool = next((judged.pool for judged in labels if judged.pool is not None), None)
     if pool is not None and UNITS[pool.unit].listed:
-        gold = [_as_listed(row, scales) for row in gold]
+        turn_of = only_turns({row.turn_id for row in gold}, {response.turn_id for response in pool.responses})
+        gold = [_as_listed(row, scales, turn_of) for row in gold]
     matched: GoldByResponse | None = None
     unmatched: tuple[GoldRow, ...] = ()
     if pool is not None:
@@ -223,12 +224,14 @@ def make_panels(
     return tuple(panels), len(unmatched)
 
 
-def _as_listed(row: GoldRow, scales: Mapping[str, Scale]) -> GoldRow:
+def _as_listed(row: GoldRow, scales: Mapping[str, Scale], turn_of: Mapping[str, str]) -> GoldRow:
     """A grade of a passage with the turn as runs write it, and one beyond the best of its scale as the best.
 
     Older qrels have `9-1-3` for `9-1_3`, and iKAT's assessors have a level more than the judge.
+
+    `turn_of`: the only turn of each topic, where rows name topics.
     """
-    turn_id = own_turn_id(row.turn_id)
+    turn_id = turn_of.get(row.turn_id) or own_turn_id(row.turn_id)
     if turn_id != row.turn_id:
         row = replace(row, turn_id=turn_id, topic_id=topic_of(turn_id))
     scale = scales.get(row.criterion)

@@ -107,6 +107,22 @@ def own_turn_id(written: str) -> str:
     return f"{topic}_{number}" if hyphen else written
 
 
+def only_turns(named: Collection[str], known: Collection[str]) -> dict[str, str]:
+    """What is named to its turn, where topics are named of which each known one has one turn; empty for names of turns.
+
+    >>> only_turns(["2024-7", "2024-8"], ["2024-7_1"]), only_turns(["2024_7"], ["2024-7_1"])
+    ({'2024-7': '2024-7_1', '2024-8': '2024-8_1'}, {'2024_7': '2024-7_1'})
+    >>> only_turns(["9-1-1"], ["9-1_1"]), only_turns(["9-1"], ["9-1_1", "9-1_2"])
+    ({}, {})
+    """
+    only = {topic_of(turn_id): turn_id for turn_id in known}
+    if any(own_turn_id(name) in known for name in named) or len(only) < len(set(known)):
+        return {}
+    # A topic such as 2024-7 reads like an older turn id, which becomes 2024_7.
+    only |= {own_turn_id(topic_id): turn_id for topic_id, turn_id in only.items()}
+    return {name: only.get(name, f"{name}_1") for name in named} if not only.keys().isdisjoint(named) else {}
+
+
 def conversation_turn_id(turn_id: str, digest: str) -> str:
     """The id of a turn of an interactive run, by the digest of the conversation up to it.
 

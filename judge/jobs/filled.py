@@ -1,7 +1,7 @@
 """The holes of people's qrels, filled by a judge: the grades of both apart, and together with who gave each."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +80,13 @@ def _counts(rows: Iterable[QrelRow]) -> dict[str, Any]:
     return {"graded": grades.total(), "by_grade": {str(grade): grades[grade] for grade in sorted(grades)}}
 
 
-def filled(source: Path, criterion: Criterion, judged: Iterable[QrelRow]) -> Filled:
-    """People's grades in natural order, and the judge's where people gave none."""
+def filled(source: Path, criterion: Criterion, judged: Iterable[QrelRow], turn_ids: Collection[str]) -> Filled:
+    """People's grades in natural order, and the judge's where people gave none.
+
+    `turn_ids`: the turns that were asked about.
+    """
     people: list[QrelRow] = []
-    grades = read_grades(source)
+    grades = read_grades(source, turn_ids)
     for turn_id, of_turn in grades.items():
         for item_id, grade in of_turn.items():
             people.append(QrelRow(turn_id, item_id, grade))

@@ -36,7 +36,7 @@ from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_po
 from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns, read_draw
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check import problem
-from judge.runs.formats import Rules, rules_of
+from judge.runs.formats import Rules, read_run, rules_of
 from judge.runs.formats.trec import MAX_PASSAGES
 from judge.runs.records import Topic, Turn
 from judge.runs.sources import Sources, find_sources
@@ -213,7 +213,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
     topics = topics_of(pooling.topics, of_file, sources)
     turns = turns_by_id(topics) if topics is not None else None
     notes: list[str] = []
-    selection = _selection(pooling, turns, notes)
+    selection = _selection(pooling, sources, turns, notes)
     hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
     earlier = OutputFolder(pooling.extend) if pooling.extend is not None else None
     previous = earlier.pool if earlier is not None else None
@@ -347,7 +347,8 @@ def _listed(submitted: Submitted, pooling: Pooling, hashes: Hashes | None) -> Su
         _check_rules(submitted, lambda rules: rules.form != "list", "they do not say which passages a response uses")
     check_pairs(submitted)
     if pooling.fill is not None:
-        submitted = without_graded(submitted, read_grades(pooling.fill), str(pooling.fill))
+        answered = {candidate.turn_id for candidate in submitted.candidates}
+        submitted = without_graded(submitted, read_grades(pooling.fill, answered), str(pooling.fill))
     return submitted if pooling.passages or hashes is not None else with_one_text(submitted)
 
 
@@ -446,12 +447,21 @@ def _thresholds(pooling: Pooling) -> Thresholds:
     return msgspec.structs.replace(DEFAULTS, **pooling.thresholds)
 
 
-def _selection(pooling: Pooling, turns: dict[str, Turn] | None, notes: list[str]) -> Selection:
+def _selection(pooling: Pooling, sources: Sources, turns: dict[str, Turn] | None, notes: list[str]) -> Selection:
     relevance = None
     if pooling.passage_qrels is not None:
-        minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
+        answered: set[str] = set()
+        if turns is None and sources.files:
+            # Without topics, a run says whether the qrels name turns or topics of one turn.
+            first = read_run(sources.files[0], pooling.format).run
+            answered = {turn.turn_id for turn in first.turns} if first is not None else answered
         relevance = read_relevance(
-            pooling.passage_qrels, minimum=minimum, max_rank=pooling.max_rank, known=turns, notes=notes
+            pooling.passage_qrels,
+            minimum=DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance,
+            max_rank=pooling.max_rank,
+            known=turns,
+            answered=answered,
+            notes=notes,
         )
     only = read_turns(pooling.only_turns, turns) if pooling.only_turns is not None else None
     unit = pooling.unit or "response"

@@ -82,7 +82,8 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
     results, notes = jury.decide(replies, inputs.out) if jury is not None else (replies, None)
     both: Filled | None = None
     if plan.fill is not None:
-        both = filled(plan.fill, criteria[0], graded_rows(results, criteria[0], listed_names(pool)))
+        judged = graded_rows(results, criteria[0], listed_names(pool))
+        both = filled(plan.fill, criteria[0], judged, (inputs.pooled.turns or pool.turns).keys())
     return Outcome(
         out=inputs.out,
         pool=pool,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.ids import groups_of, natural_key, topic_of
+from judge.io.ids import groups_of, natural_key, only_turns, topic_of
 from judge.io.text import has_content, printable_id, shown
 from judge.passages import same_text
 from judge.pool.build import Candidate
@@ -88,6 +88,8 @@ def admit(
 ) -> Admitted:
     """Read and check one file, or check a run of a table; the arguments are those of `read_runs`."""
     read = source if isinstance(source, ReadRun) else read_run(source, format)
+    if read.run is not None and turns is not None and rules_of(read.run.format).form == "list":
+        read = _with_only_turns(read, read.run, turns)
     if read.run is None:
         return Admitted(read.problems)
     checked = validate_run(
@@ -133,6 +135,16 @@ def admit(
         turns=tuple(own.values()),
         answers=answers,
     )
+
+
+def _with_only_turns(read: ReadRun, run: Run, turns: Mapping[str, Turn]) -> ReadRun:
+    """A list of passages with the turns of its topics, where it names topics that have one turn each."""
+    turn_of = only_turns([turn.turn_id for turn in run.turns], turns.keys())
+    named: list[RunTurn] = []
+    for turn in run.turns:
+        turn_id = turn_of.get(turn.turn_id, turn.turn_id)
+        named.append(msgspec.structs.replace(turn, turn_id=turn_id) if turn_id in turns else turn)
+    return msgspec.structs.replace(read, run=msgspec.structs.replace(run, turns=tuple(named)))
 
 
 def _responses(

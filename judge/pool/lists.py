@@ -8,7 +8,7 @@ from pathlib import Path
 
 from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath, line_problem, numbered, numbered_lines, text_of
-from judge.io.ids import is_own_turn, natural_key, own_turn_id, parse_qrels, topic_of
+from judge.io.ids import is_own_turn, natural_key, only_turns, own_turn_id, parse_qrels, topic_of
 from judge.io.tabular import read_table
 from judge.io.text import printable, printable_id, shown
 from judge.pool.selection import PassageRelevance
@@ -37,6 +37,7 @@ def read_relevance(
     minimum: int = 1,
     max_rank: int | None = None,
     known: Collection[str] | None = None,
+    answered: Collection[str] = (),
     notes: list[str] | None = None,
 ) -> PassageRelevance:
     """Passage qrels as a condition on responses; turn ids in either spelling.
@@ -44,8 +45,10 @@ def read_relevance(
     Qrels that judge none of the `known` turns, and no turn of an interactive run in these topics, are refused. Other
     turns are no error. An InputError if the file is not usable as qrels, grades a passage twice, or judges none of the
     turns. A UsageError if no grade of the file reaches the minimum.
+
+    `answered`: turns of a run, which tell names of topics from those of turns where no turns are known.
     """
-    grades = read_grades(path, known, notes)
+    grades = read_grades(path, answered if known is None else known, notes)
     if not grades or (known is not None and not _judges_any(grades, known)):
         raise InputError(f"{path}: judges no passage of any of the turns: qrels of another collection?")
     highest = max(grade for rows in grades.values() for grade in rows.values())
@@ -70,7 +73,7 @@ def read_grades(
     listed.
     """
     rows = parse_qrels(text_of(path), str(path))
-    turn_of = _only_turns({row.turn_id for row in rows}, known or ())
+    turn_of = only_turns({row.turn_id for row in rows}, known or ())
     if turn_of and notes is not None:
         topic_id = min(turn_of, key=natural_key)
         notes.append(f"{path.name} names topics, each of one turn: {topic_id} is {turn_of[topic_id]}")
@@ -84,15 +87,6 @@ def read_grades(
         grades[turn_id][row.item_id] = row.grade
     refuse(twice, f"{path}: not usable as qrels: {len(twice)} passages graded twice")
     return dict(grades)
-
-
-def _only_turns(named: Collection[str], known: Collection[str]) -> dict[str, str]:
-    """What is named to its turn, where topics are named that have one turn each; empty for names of turns."""
-    only = {topic_of(turn_id): turn_id for turn_id in known}
-    names_turns = any(own_turn_id(name) in known for name in named)
-    if names_turns or len(only) < len(set(known)) or only.keys().isdisjoint(named):
-        return {}
-    return {name: only.get(name, f"{name}_1") for name in named}
 
 
 def told_apart(path: Path) -> frozenset[tuple[str, str]]:

@@ -385,3 +385,24 @@ def test_runs_are_ranked_by_both_qrels(tmp_path, capsys) -> None:
     given += ["--runs", tmp_path / "runs", "--scale", "0-4", "--format", "tsv"]
     said = printed(capsys, main([str(each) for each in given]))
     assert "nDCG@5\ttau_b" in said
+
+
+def test_lists_and_qrels_may_name_topics_of_one_turn(tmp_path, capsys) -> None:
+    # As the id of a turn, 2024-7 would be turn 7 of topic 2024.
+    world(tmp_path)
+    (tmp_path / "topics.json").write_text("2024-7\tWhen do owls hunt?\n2024-9\tWhen do sparrows nest?\n", "utf-8")
+    lines = [f"{topic} Q0 {passage} {rank} {-rank} sys" for topic in ("2024-7", "2024-9") for rank, passage in
+             enumerate((A, B), 1)]  # fmt: skip
+    put(tmp_path / "run.txt", "".join(f"{line}\n" for line in lines))
+    people = put(tmp_path / "people.qrel", f"2024-7 0 {A} 0\n2024-8 0 {A} 1\n")
+    assert judged(tmp_path, "--fill", people, runs="run.txt") == 0
+    merged = (tmp_path / "out" / "qrels" / "passage_relevance.merged.qrel").read_text()
+    assert merged == (
+        f"2024-7_1 people {A} 0\n2024-7_1 judge {B} 3\n2024-8_1 people {A} 1\n"
+        f"2024-9_1 judge {A} 3\n2024-9_1 judge {B} 0\n"
+    )
+    capsys.readouterr()
+    gold = put(tmp_path / "gold.qrel", f"2024-7 0 {B} 3\n2024-9 0 {A} 2\n")
+    given = ["calibrate", "--gold", gold, "--judgments", tmp_path / "out", "--criterion", "passage_relevance", "--json"]
+    said = json.loads(printed(capsys, main([str(each) for each in given])))
+    assert [row["n"] for row in said["agreement"] if row["judge"] == "baseline/overlap"] == [2]

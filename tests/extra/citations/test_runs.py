@@ -508,3 +508,8 @@ def test_qrels_that_name_topics_grade_their_only_turns(tmp_path: Path, capsys: p
     assert main(asked) == 0
     said = capsys.readouterr().err
     assert said.count(note) == 1 and "pooled 2 distinct responses of 1 run; 0 excluded" in said
+    # Without topics, a run says that the names are not those of turns.
+    asked = [word for word in asked if word not in ("--topics", str(tmp_path / "topics.tsv"))]
+    assert main([*asked[:-1], str(tmp_path / "out2")]) == 0
+    said = capsys.readouterr().err
+    assert said.count(note) == 1 and "pooled 2 distinct responses of 1 run; 0 excluded" in said
