@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
 from judge.io.rows import rows_of
+from judge.runs.formats import read_run
 from judge.runs.formats.table import is_table, looks_like_table, read_tables
 from judge.runs.formats.table_rows import USUAL, texts_of
 from judge.runs.sources import find_sources
@@ -196,6 +197,42 @@ def test_what_is_no_table_is_not_taken_for_one(tmp_path, content):
     path = tmp_path / "file.txt"
     path.write_bytes(content)
     assert not looks_like_table(path, content)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("metadata", {"source": "log", "question": "of another"}),
+        ("references", ["Ten."]),
+        ("turns", 3),
+        ("turns", [{"role": "user", "content": "Hello."}]),
+        ("responses", ["no", "yes"]),
+    ],
+)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_question_and_an_answer_that_are_texts_are_a_table_whatever_else_a_row_has(tmp_path, member, value, as_list):
+    row = {member: value, "question": "When does it open?", "answer": "At ten."}
+    path = put(tmp_path / ("t.json" if as_list else "t.jsonl"), [row, row])
+    tables = find_sources([path]).tables
+    assert tables is not None
+    (read,) = tables.runs
+    assert read.run is not None
+    assert [turn.responses[0].text for turn in read.run.turns] == ["At ten.", "At ten."]
+    # So in a folder, and where the first row is longer than what is read at first.
+    put(path, [{"question": "q", "context": "x" * 5000, member: value, "answer": "a"}])
+    tables = find_sources([tmp_path]).tables
+    assert tables is not None and len(tables.runs) == 1
+
+
+def test_an_id_and_an_answer_that_is_a_text_are_a_table_whatever_else_a_row_has(tmp_path):
+    assert is_table(put(tmp_path / "t.jsonl", [{"id": 1, "answer": "At ten.", "metadata": {}}]))
+    assert not is_table(put(tmp_path / "t.jsonl", [{"id": 1, "answer": [{"text": "At ten."}], "metadata": {}}]))
+
+
+def test_what_is_no_run_says_how_rows_are_read(tmp_path):
+    read = read_run(put(tmp_path / "t.json", [{"frage": "q", "antwort": "a"}]))
+    assert read.run is None
+    assert read.problems[-1].message.endswith("rows of questions and answers are read by --format table")
 
 
 def test_a_first_row_longer_than_the_head_is_still_seen(tmp_path):

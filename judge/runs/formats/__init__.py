@@ -107,7 +107,8 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
         return ReadRun(None, document.problems)
     keys = list(document.value)[:8] if isinstance(document.value, dict) else []
     content = f"an object with {', '.join(map(shown, keys))}" if keys else shown(document.value)
-    message = f"not a run in a known format ({', '.join(FORMATS)}): found {content}"
+    rows = "rows of questions and answers are read by --format table"
+    message = f"not a run in a known format ({', '.join(FORMATS)}): found {content}; {rows}"
     return ReadRun(None, (*document.problems, problem("unknown_format", document.file, "$", message)))
 
 

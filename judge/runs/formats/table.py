@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,14 +23,14 @@ from judge.runs.document import HEAD, Document, read_head
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace
-from judge.runs.formats.table_rows import ROLES, AnswerRow, Role, answer_rows, are_answers, columns_of
+from judge.runs.formats.table_rows import ROLES, AnswerRow, Role, answer_rows, are_answers, columns_of, has_role
 from judge.runs.records import Exchange, Provenance, Response, Run, RunTurn, Topic, Turn
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".parquet")
 FORMAT = "table"
 
 _MARKS = frozenset({"turns", "metadata", "references", "responses", "user_utterance", "run_name"})
-"""Members that runs of tracks have, and rows of tables have not."""
+"""Members that runs of tracks have, and rows of tables seldom."""
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
@@ -84,9 +85,16 @@ def looks_like_table(path: Path, head: bytes, named: Mapping[str, str] | None = 
     if head.lstrip()[:1] not in (b"{", b"["):
         return are_answers(_header(path, head), named)
     names = _keys(head)
-    if _MARKS & names:
+    if not _MARKS & names and are_answers(names, named):
+        return True
+    if _MARKS & names and not has_role(names, "question", named) and not are_answers(names, named):
         return False
-    return are_answers(names, named) or (len(head) == HEAD and are_answers(_first_keys(path), named))
+    if not _MARKS & names and len(head) < HEAD:
+        return False
+    row = _first_row(path, head)
+    if _MARKS & row.keys():
+        return _asks_and_answers(row, named)
+    return are_answers(row, named)
 
 
 def has_table_name(path: Path) -> bool:
@@ -117,7 +125,7 @@ def column_names(path: Path) -> set[str]:
     if head.lstrip()[:1] not in (b"{", b"["):
         return set(_header(path, head))
     is_whole_row = head.lstrip().startswith(b"{") and (b"\n" in head or len(head) < HEAD)
-    return _keys(head) if is_whole_row else _keys(head) | _first_keys(path)
+    return _keys(head) if is_whole_row else _keys(head) | _first_row(path, head).keys()
 
 
 def _header(path: Path, head: bytes) -> list[str]:
@@ -137,11 +145,21 @@ def _keys(head: bytes) -> set[str]:
     return names
 
 
-def _first_keys(path: Path) -> set[str]:
-    """The names of the first object's members, where the head has not all of them."""
-    problems: list[Problem] = []
-    table = read_rows(path, problems)
-    return set() if table is None or _MARKS & set(table.columns) else set(table.rows[0].cells)
+def _first_row(path: Path, head: bytes) -> dict[str, Any]:
+    """The first object of a JSON file; empty where it has none."""
+    line, end, _ = head.partition(b"\n")
+    with suppress(ValueError, RecursionError):
+        if end or len(head) < HEAD:
+            return msgspec.json.decode(line, type=dict[str, Any])
+    table = read_rows(path, [])
+    return {} if table is None else table.rows[0].cells
+
+
+def _asks_and_answers(row: Mapping[str, Any], named: Mapping[str, str] | None) -> bool:
+    """Whether a row has a text as answer, and a plain question or id; runs of tracks have a list of sentences."""
+    plain = {name for name, cell in row.items() if isinstance(cell, str | int)}
+    texts = {name for name in plain if isinstance(row[name], str)}
+    return are_answers(plain, named) and has_role(texts, "answer", named)
 
 
 def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | None = None) -> Tables:

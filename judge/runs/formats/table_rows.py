@@ -5,7 +5,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -45,13 +45,14 @@ def are_answers(names: Iterable[str], named: Mapping[str, str] | None) -> bool:
     `named`: the columns that the user names, by role.
     """
     names = set(names)
-    given = named or {}
-    usual = {_plain_name(name) for name in names}
+    return has_role(names, "answer", named) and (has_role(names, "question", named) or has_role(names, "id", named))
 
-    def has(role: Role) -> bool:
-        return given[role] in names if role in given else not usual.isdisjoint(USUAL[role])
 
-    return has("answer") and (has("question") or has("id"))
+def has_role(names: Collection[str], role: Role, named: Mapping[str, str] | None) -> bool:
+    """Whether some column has a role; `named`: the columns that the user names, by role."""
+    if named and role in named:
+        return named[role] in names
+    return any(_plain_name(name) in USUAL[role] for name in names)
 
 
 def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> dict[Role, str] | None:
