@@ -9,7 +9,7 @@ from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection
 from judge.runs.formats import rules_of
 from judge.runs.ranking import ranking, used_provenance
-from judge.runs.records import Exclusion, Provenance, Run, RunTurn
+from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn
 
 
 def passage_candidates(
@@ -35,36 +35,49 @@ def passage_candidates(
             )
             excluded.append(row)
             continue
-        order: Iterable[str]
+        listed: Iterable[str]
         if depth is None:
-            order = dict.fromkeys(passage.passage_id for passage in turn.passages)
+            listed = dict.fromkeys(passage.passage_id for passage in turn.passages)
         else:
-            order = [passage_id for passage_id, _ in ranked[turn.turn_id]]
+            listed = [passage_id for passage_id, _ in ranked[turn.turn_id]]
         if selection.provenance == "used":
-            used = _used(turn, run.format)
-            order = [passage_id for passage_id in order if passage_id in used]
-        first = [passage_id for passage_id in order if _is_id(passage_id)][:depth]
+            used = _used(turn.responses, run.format)
+            listed = [passage_id for passage_id in listed if passage_id in used]
+        order = [passage_id for passage_id in listed if _is_id(passage_id)]
+        first = order[:depth]
+        if selection.provenance == "both":
+            # The judged response may use what stands far down in its list, or not in it at all.
+            used = _used(_first_ranked(turn), run.format)
+            order += [passage_id for passage_id in used if passage_id not in order and _is_id(passage_id)]
+            first += [passage_id for passage_id in order[len(first) :] if passage_id in used]
         texts = _texts(turn, first)
-        for rank, passage_id in enumerate(first, 1):
+        ranks = {passage_id: rank for rank, passage_id in enumerate(order, 1)}
+        for place, passage_id in enumerate(first):
+            beyond = depth is not None and place >= depth
             candidate = Candidate(
                 run_id=run.run_id,
                 turn_id=turn_id,
-                rank=rank,
+                rank=ranks[passage_id],
                 text="",
                 used=(Provenance(passage_id, text=texts.get(passage_id)),),
-                provenance_rule="used" if selection.provenance == "used" else "ranked",
+                provenance_rule="used" if beyond or selection.provenance == "used" else "ranked",
             )
             kept.append(candidate)
     return tuple(kept), tuple(excluded)
 
 
-def _used(turn: RunTurn, format: str) -> frozenset[str]:
-    """The passages that the responses of a turn use."""
-    used: set[str] = set()
-    for response in turn.responses:
+def _first_ranked(turn: RunTurn) -> Sequence[Response]:
+    """The response that stands for the run in the turn, if there is any."""
+    return sorted(turn.responses, key=lambda response: response.rank)[:1]
+
+
+def _used(responses: Iterable[Response], format: str) -> Mapping[str, None]:
+    """The passages that responses use, in their order."""
+    used: dict[str, None] = {}
+    for response in responses:
         passages, _ = used_provenance(response, format)
-        used.update(passage.passage_id for passage in passages)
-    return frozenset(used)
+        used |= dict.fromkeys(passage.passage_id for passage in passages)
+    return used
 
 
 def _is_id(passage_id: str) -> bool:

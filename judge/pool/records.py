@@ -21,8 +21,9 @@ MissingPassages = Literal["fail", "skip-response", "judge-without"]
 """What becomes of a response with a used passage that has no text, where a criterion shows the passages."""
 
 
-ProvenanceSource = Literal["ranked", "used"]
-"""Which passages of a turn are judged, where passages are: all that it lists, or those that its responses use."""
+ProvenanceSource = Literal["ranked", "used", "both"]
+"""Which passages of a turn are judged, where passages are: the first that it lists; the first of those that its
+responses use; or the first that it lists, and all that the response ranked first uses."""
 
 
 LeftOut = Literal[

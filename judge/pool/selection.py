@@ -53,7 +53,8 @@ class Selection(msgspec.Struct, frozen=True):
     turns: frozenset[str] | None = None
     relevance: PassageRelevance | None = None
     provenance: ProvenanceSource = "ranked"
-    """Of passages: all that a turn lists, or those that its responses use."""
+    """Of passages: the first that a turn lists, of these those that its responses use, or the first with all that the
+    response ranked first uses."""
     unit: JudgedUnit = "response"
     """What an item of the pool is; of dialogues and of citations all are pooled."""
 
