@@ -99,13 +99,14 @@ class Asking:
         turns: Mapping[str, Turn] | None,
         progress: JobProgress | None = None,
         engine: CallEngine | None = None,
+        spent: float = 0.0,
     ) -> None:
         self.place = place
         self.pool = pool
         self.turns = turns
         self.progress = progress or JobProgress()
-        self.spent = 0.0
-        """US dollars that all asking of this job cost."""
+        self.spent = spent
+        """US dollars that all asking of this job cost, with what was spent before it under the same budget."""
         self.not_judged: tuple[str, ...] = ()
         """In words, what a model was to judge that could not be fetched."""
         self._account = Account()

@@ -2,8 +2,10 @@
 
 from functools import partial
 
+from msgspec import structs
+
 import judge.cli.tables as tables
-from judge.ask.forecast import JobForecast
+from judge.ask.forecast import JobForecast, ModelForecast
 from judge.ask.progress import job_progress
 from judge.ask.results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
@@ -12,7 +14,8 @@ from judge.cli.printing import print_fact, print_json, print_table, print_text, 
 from judge.cli.spending import DryRunOption, asks_again, print_beside, print_forecast, say_accounts
 from judge.io.ids import groups_of
 from judge.io.text import count
-from judge.jobs.folder import write_pool
+from judge.jobs.folder import check_pool, write_pool
+from judge.jobs.parts import PASSAGES, parts_of
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs, pooled_unit
 from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
@@ -27,22 +30,42 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     Writes the pool (TREC pool, records, response bank, passages), each run over the pooled responses, and the reason
     for each response left out. `judge run` with the same options and --out continues there.
     """
+    out = plan.out or plan.extend or DEFAULT_OUT
+    first, passages = parts_of(plan, out)
     with progress("reading and checking runs") as steps:
-        plan = plan.with_values(unit=pooled_unit(plan))
-        sources = plan.sources()
-        pooled = pool_runs(plan, steps, sources)
+        first = first.with_values(unit=pooled_unit(first))
+        sources = first.sources()
+        pooled = pool_runs(first, steps, sources)
+        parts = [(first, out, pooled)]
+        if passages is not None:
+            parts.append((passages, out / PASSAGES, pool_runs(passages, steps, beside=pooled)))
     say_all(sources.notes)
     tables.print_problems(pooled, checked_topics=pooled.asks)
-    if plan.missing_passages == "fail":
-        check_complete(pooled.pool)
-    out = plan.out or plan.extend or DEFAULT_OUT
+    for part, _, of_part in parts:
+        if part.missing_passages == "fail":
+            check_complete(of_part.pool)
+    beside = () if passages is None else (PASSAGES,)
     with progress("writing the pool"):
-        write_pool(out, pooled, plan.argv, extended=plan.extend, replace=plan.replace, options=plan.chosen)
-    tables.print_pooled(pooled)
+        # Nothing is written where one of the folders cannot be.
+        for part, folder, of_part in parts:
+            check_pool(folder, of_part, extended=part.extend, replace=part.replace, beside=beside)
+        for part, folder, of_part in parts:
+            write_pool(
+                folder,
+                of_part,
+                part.argv,
+                extended=part.extend,
+                replace=part.replace,
+                options=part.chosen,
+                beside=beside,
+            )
+    for _, folder, of_part in parts:
+        tables.print_pooled(of_part)
+        say(f"the pool is in {folder}")
     if output.as_json:
-        print_json(tables.pooled_counts(pooled))
-    say(f"the pool is in {out}")
-    return 0 if pooled.pool.responses else 1
+        counts = [tables.pooled_counts(of_part) for _, _, of_part in parts]
+        print_json(counts[0] if passages is None else {**counts[0], "passages": counts[1]})
+    return 0 if all(of_part.pool.responses for _, _, of_part in parts) else 1
 
 
 _GIVES_TEXTS = (
@@ -66,38 +89,70 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
         inputs = RunInputs(plan, keys=not trial.dry_run, steps=steps)
     say_all(inputs.notes)
     tables.print_problems(inputs.pooled, checked_topics=inputs.pooled.asks)
-    tables.print_pooled(inputs.pooled)
-    if (expectation := inputs.certified()) is not None:
-        _print_matches(expectation, table=not output.as_json)
-    say_all(inputs.jury.warnings if inputs.jury else (), "warning: ")
+    parts = (inputs,) if inputs.passages is None else (inputs, inputs.passages)
+    for part in parts:
+        tables.print_pooled(part.pooled)
+    for part in parts:
+        if (expectation := part.certified()) is not None:
+            _print_matches(expectation, table=not output.as_json)
+    for part in parts:
+        say_all(part.jury.warnings if part.jury else (), "warning: ")
     if trial.dry_run:
         return print_dry_run(inputs, as_json=output.as_json)
     for waiting in added("rounds", ()).values():
-        for folder, number in waiting(inputs.out):
-            requests = count(number, "request")
-            say(f"warning: nothing came back yet for the {requests} of {folder}; they are asked here too")
+        for part in parts:
+            for folder, number in waiting(part.out):
+                requests = count(number, "request")
+                say(f"warning: nothing came back yet for the {requests} of {folder}; they are asked here too")
     with progress("") as bar, job_progress(bar) as shown:
         outcome = carry_out(inputs, shown)
-    listed = UNITS[outcome.pool.unit].listed
     if output.as_json:
-        print_json(outcome.tables.grades if listed else outcome.leaderboard)
-    elif listed:
-        tables.print_grades(outcome.tables.grades, outcome.criteria, outcome.banner)
+        print_json(_as_json(outcome))
     else:
-        rated = partial(tables.print_ratings, outcome.tables)
-        tables.print_leaderboard(
-            outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered, rated
-        )
-        for line in outcome.notes.agreement if outcome.notes else ():
-            print()
-            print_text(line)
-    say_all(outcome.judge_notes)
-    tables.print_rechecked(outcome.rechecked, table=not output.as_json)
-    say_all(outcome.label_notes)
-    say_all(outcome.model_notes, "warning: ")
-    code = _close(outcome)
+        _print_results(outcome)
+    codes: list[int] = []
+    for part_outcome in (outcome,) if outcome.passages is None else (outcome, outcome.passages):
+        if outcome.passages is not None:
+            say("")
+            say(f"{UNITS[part_outcome.pool.unit].nouns.responses}, in {part_outcome.out}:")
+        say_all(part_outcome.judge_notes)
+        tables.print_rechecked(part_outcome.rechecked, table=not output.as_json)
+        say_all(part_outcome.label_notes)
+        say_all(part_outcome.model_notes, "warning: ")
+        codes.append(_close(part_outcome))
     tables.name_results(outcome)
-    return code
+    return max(codes)
+
+
+def _as_json(outcome: Outcome) -> object:
+    """The rows of what was judged; of responses and passages by name."""
+    if UNITS[outcome.pool.unit].listed:
+        return outcome.tables.grades
+    if outcome.passages is None:
+        return outcome.leaderboard
+    return {
+        "leaderboard": outcome.leaderboard,
+        "passages": outcome.passages.tables.grades,
+        "used_passages": outcome.used.runs if outcome.used is not None else (),
+    }
+
+
+def _print_results(outcome: Outcome) -> None:
+    if UNITS[outcome.pool.unit].listed:
+        tables.print_grades(outcome.tables.grades, outcome.criteria, outcome.banner)
+        return
+    rated = partial(tables.print_ratings, outcome.tables)
+    tables.print_leaderboard(
+        outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered, rated
+    )
+    for line in outcome.notes.agreement if outcome.notes else ():
+        print()
+        print_text(line)
+    if outcome.used is not None:
+        tables.print_used(outcome.used)
+    if outcome.passages is not None:
+        print()
+        _print_results(outcome.passages)
 
 
 def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
@@ -143,15 +198,40 @@ def _close(outcome: Outcome) -> int:
 
 
 def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
-    """Print what a plan would send; 1 if nothing can be judged."""
+    """Print what a plan would send, of responses and passages each and in all; 1 if nothing can be judged."""
     forecast = dry_run(inputs)
+    if inputs.passages is None:
+        if as_json:
+            print_json(_forecast_json(inputs, forecast))
+        else:
+            _print_counts(inputs, forecast)
+            print_forecast(forecast)
+        say_all(inputs.left_out, "warning: ")
+        return say_lacking(forecast)
+    beside = dry_run(inputs.passages)
+    models: list[ModelForecast] = []
+    for part, of_part in ((inputs, forecast), (inputs.passages, beside)):
+        nouns = UNITS[part.pooled.pool.unit].nouns
+        models += [structs.replace(row, model=f"{row.model}, {nouns.responses}") for row in of_part.models]
+    both = JobForecast(counts={}, models=tuple(models))
     if as_json:
-        totals = {"expected": forecast.expected, "most": forecast.most}
-        print_json({"judge": inputs.judge.name, **forecast.counts, **totals, "by_model": forecast.models})
+        passages = _forecast_json(inputs.passages, beside)
+        in_all = {"expected": both.expected, "most": both.most}
+        print_json({**_forecast_json(inputs, forecast), "passages": passages, "in_all": in_all})
     else:
-        _print_counts(inputs, forecast)
-    say_all(inputs.left_out, "warning: ")
-    return say_lacking(forecast)
+        for part, of_part in ((inputs, forecast), (inputs.passages, beside)):
+            print_text(UNITS[part.pooled.pool.unit].nouns.responses, "heading")
+            _print_counts(part, of_part)
+            print()
+        print_text("in all", "heading")
+        print_fact("calls to be made", str(both.expected.calls))
+        print_forecast(both)
+    return max(say_lacking(forecast), say_lacking(beside))
+
+
+def _forecast_json(inputs: RunInputs, forecast: JobForecast) -> dict[str, object]:
+    totals = {"expected": forecast.expected, "most": forecast.most}
+    return {"judge": inputs.judge.name, **forecast.counts, **totals, "by_model": forecast.models}
 
 
 def say_lacking(forecast: JobForecast) -> int:
@@ -187,7 +267,6 @@ def _print_counts(inputs: RunInputs, forecast: JobForecast) -> None:
     print_fact("calls to be made", str(calls))
     if counts["rechecked"]:
         print_fact("to be asked again", f"{counts['rechecked']} on top (--recheck {inputs.plan.recheck})")
-    print_forecast(forecast)
 
 
 COMMANDS = {"pool": pool, "run": run}

@@ -23,6 +23,7 @@ from judge.results.leaderboard import CORRECTED_ON_TERMINAL, board, bound_note, 
 from judge.results.pairs import rating_board
 from judge.results.rows import RunDifference, Score, flag_lines, flag_meanings, folder_unit
 from judge.results.tables import ResultTables, told_apart
+from judge.results.used import ABOUT, UsedPassages, use_tables
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 from judge.units import UNITS
@@ -77,6 +78,15 @@ def print_grades(rows: Sequence[GradeCount], criteria: Sequence[Criterion], bann
         table = level_table(rows, criterion)
         print_table(table.names, [*table.cells()], words={3}, keys=1, whole="grades.md")
         print_text(table.notes[0])
+
+
+def print_used(used: UsedPassages) -> None:
+    """Print how many of the passages that responses use are relevant, and groundedness on those."""
+    for table in use_tables(used):
+        print()
+        print_text(f"{table.title}: {used.criterion.prompt_id} says what is relevant")
+        print_table(table.names, [*table.cells()], words=1, keys=2, whole="used_passages.tsv")
+    print_text(ABOUT)
 
 
 def print_ratings(tables: ResultTables) -> None:
@@ -212,7 +222,8 @@ def name_results(outcome: Outcome) -> None:
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out
-    if (filled := outcome.filled) is not None:
+    passages = outcome.passages or outcome
+    if (filled := passages.filled) is not None:
         say(f"people graded {count(len(filled.people), 'passage')}, the judge {len(filled.judge)} more: {filled.name}")
         if filled.off_scale:
             said = f"{count(filled.off_scale, 'grade')} by people off the judge's scale, left as given"
@@ -223,6 +234,8 @@ def name_results(outcome: Outcome) -> None:
     page = out / PAGE
     shown = shlex.quote(str(out))
     say(f"start here: {out / 'leaderboard.md'}")
+    if outcome.passages is not None:
+        say(f"the passages: {outcome.passages.out / 'grades.md'}")
     # A report that no longer fits the results was removed with them.
     if not ((out / REPORT_RECORD).is_file() and page.is_file()):
         if len(outcome.results) > MOST:

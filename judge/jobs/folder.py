@@ -1,7 +1,7 @@
 """The output folder of a run: the bytes of every file that a track publishes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
@@ -32,6 +32,7 @@ from judge.records import Criterion, JudgedUnit, Record
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import RunDifference, Score
 from judge.results.tables import ResultTables
+from judge.results.used import UsedPassages
 from judge.units import UNITS
 from judge.units.unit import Unit
 
@@ -73,6 +74,10 @@ class Outcome(Record, frozen=True):
     """In words, whose replies lost a secret."""
     filled: Filled | None = None
     """People's grades, whose holes the judge fills; None where there are none."""
+    passages: "Outcome | None" = None
+    """Of a plan about responses and passages: that of the passages, in a folder of their own."""
+    used: UsedPassages | None = None
+    """With it, which of the used passages are relevant."""
 
     @property
     def banner(self) -> str:
@@ -127,6 +132,33 @@ def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     return files
 
 
+def check_pool(
+    out: Path,
+    pooled: Pooled,
+    *,
+    extended: StrPath | None = None,
+    replace: bool = False,
+    beside: Collection[str] = (),
+) -> bool:
+    """Refuse a folder that a pool cannot be written into; whether it holds another pool, which must go.
+
+    `replace`: write over another pool, and remove its judgments. `beside`: folders in this one that hold another part
+    of the job. An InputError if the folder cannot be used or holds something else.
+    """
+    in_place = extended is not None and same_place(Path(extended), out)
+    there = manifests.OutputFolder(out, manifests.WRITE_ELSEWHERE).manifest
+    if in_place and not replace and there is not None and "judge" in there["configuration"]:
+        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
+    return manifests.check_folder(
+        out,
+        pooled.configured,
+        trial=False,
+        replace=replace,
+        may_differ=manifests.GROWING if in_place else (),
+        beside=beside,
+    )
+
+
 def write_pool(
     out: StrPath,
     pooled: Pooled,
@@ -135,23 +167,18 @@ def write_pool(
     extended: StrPath | None = None,
     replace: bool = False,
     options: Mapping[str, Any] | None = None,
+    beside: Collection[str] = (),
 ) -> None:
     """Write a pool into a folder; `judge run` with the same options can continue there.
 
-    The journal of the folder whose pool was extended is taken over, so that nothing is paid for twice. `replace`: write
-    over another pool, and remove its judgments. `options` are by their names on the command line, for the manifest. An
-    InputError if the folder cannot be used or holds something else.
+    The journal of the folder whose pool was extended is taken over, so that nothing is paid for twice. `options` are by
+    their names on the command line, for the manifest.
+    The other arguments, and errors, are those of `check_pool`.
     """
     out = Path(out)
     earlier = None if extended is None else Path(extended)
-    in_place = earlier is not None and same_place(earlier, out)
-    there = manifests.OutputFolder(out, manifests.WRITE_ELSEWHERE).manifest
-    if in_place and not replace and there is not None and "judge" in there["configuration"]:
-        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
-    changed = manifests.check_folder(
-        out, pooled.configured, trial=False, replace=replace, may_differ=manifests.GROWING if in_place else ()
-    )
-    if earlier is not None and not in_place and (earlier / manifests.JOURNAL).exists():
+    changed = check_pool(out, pooled, extended=extended, replace=replace, beside=beside)
+    if earlier is not None and not same_place(earlier, out) and (earlier / manifests.JOURNAL).exists():
         take_over(earlier / manifests.JOURNAL, out)
     manifest = manifests.pool_manifest(pooled.configured, pooled.submitted, pooled.pool, argv, options or {})
     files = pool_files(pooled)
@@ -181,6 +208,8 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         *(f"{line}." for line in outcome.clustered),
     ]
     files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
+    if outcome.used is not None:
+        files |= outcome.used.files(banner)
     if notes is not None:
         files |= result_lines(notes.said, MEMBERS, MEMBER_FAILURES)
     names = listed_names(outcome.pool)
@@ -321,6 +350,9 @@ def file_contents(unit: Unit) -> dict[str, str]:
         "sentences.tsv": "per run and label of a sentence: how many sentences have it, contradicted ones among them",
         "citations.tsv": "per run: how many used passages support a sentence, and how many sentences a passage "
         "supports",
+        "used_passages.md": "per run: how many of the used passages are relevant, and groundedness on relevant ones",
+        "used_passages.tsv": "the same as a table",
+        "used_passage_grades.tsv": f"each passage that a {response} uses, with its grades by the judge and by people",
         "qrels/*.qrel": "the grades as qrels; marked `.llm`, since a model gave them"
         + ("; with --fill also those by `.people`, and `.merged` ones" if unit.listed else ""),
         "qrels/*.json": "for each of them the judge, the prompt and the scale",

@@ -17,12 +17,17 @@ from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.text import count, interval, printable
 from judge.jobs.folder import UNCALIBRATED
 from judge.jobs.manifest import OutputFolder, looks
+from judge.jobs.parts import PASSAGES
+from judge.pool.lists import read_grades
 from judge.pool.records import Pool, is_new, pool_places
 from judge.records import Criterion, file_problem
 from judge.results.leaderboard import leaderboard
+from judge.results.qrels import qrel_stem
 from judge.results.rows import Score
 from judge.results.tables import ResultTables, result_tables
 from judge.results.told import told_results
+from judge.results.used import UsedPassages, used_passages
+from judge.units import UNITS
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
@@ -43,6 +48,8 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     """What intervals and tests are over."""
     verdicts: tuple[TrustVerdict, ...] = ()
     """What gold says of the judges of these results, where it stands beside them."""
+    used: UsedPassages | None = None
+    """Which of the used passages are relevant, where they are judged in a folder in this one and that was looked at."""
 
     @property
     def clustered(self) -> tuple[str, ...]:
@@ -96,6 +103,28 @@ class JudgedFolder(msgspec.Struct, frozen=True):
                 raise InputError("manifest.json: the jury's members are not as `judge run` writes them")
             judges |= {member["judge"] for member in members}
         return judges
+
+    def with_used(self) -> "JudgedFolder":
+        """The folder with the relevance of the used passages, where a finished folder of passages stands in it."""
+        folder = self.path / PASSAGES
+        if OutputFolder(folder).status not in ("complete", "trial") or not (folder / JUDGMENTS).exists():
+            return self
+        listed = read_judged(folder, cluster=self.cluster)
+        if not UNITS[listed.pool.unit].listed:
+            return self
+        relevance = listed.criteria[0]
+        people = folder / "qrels" / f"{qrel_stem(relevance)}.people.qrel"
+        used = used_passages(
+            self.pool,
+            self.results,
+            self.criteria,
+            listed=listed.pool,
+            grades=listed.results,
+            relevance=relevance,
+            people=read_grades(people) if people.is_file() else {},
+            cluster=self.cluster,
+        )
+        return msgspec.structs.replace(self, used=used)
 
 
 def _found(verdict: TrustVerdict) -> str:

@@ -180,12 +180,14 @@ def check_folder(
     replace: bool = False,
     may_differ: Collection[str] = (),
     record: str = RECORD,
+    beside: Collection[str] = (),
 ) -> bool:
     """Refuse a folder whose results have another configuration; whether it has one, so that its results must go.
 
     `out`: made if it does not exist. `trial`: only some of the judgments are to be made. `replace`: accept results of
     another configuration, and a trial in place of a finished run. `may_differ`: keys of the configuration that are
-    expected to change. `record`: the job's own list of its files, which it writes first.
+    expected to change. `record`: the job's own list of its files, which it writes first. `beside`: folders in this one
+    that another part of the job writes.
     """
     make_folder(out)
     if not os.access(out, os.W_OK):
@@ -194,7 +196,7 @@ def check_folder(
     # Read later than the names: another process of judge may have begun to write them, its record first.
     manifest = OutputFolder(out, WRITE_ELSEWHERE).manifest
     if manifest is None:
-        own = {name.partition("/")[0] for name, _ in recorded(out, record)}
+        own = {*beside, *(name.partition("/")[0] for name, _ in recorded(out, record))}
         if foreign := sorted({*present} - own):
             raise InputError(
                 f"{out}: holds {', '.join(foreign[:5])} and no manifest of judge, so its files are somebody else's; "

@@ -25,7 +25,7 @@ from judge.passages.hashes import Hashes, open_hashes
 from judge.plugins import collection
 from judge.pool.build import Screen, lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.intake import Submitted, check_years, make_pool, read_runs
+from judge.pool.intake import Submitted, check_years, leave_out, make_pool, read_runs
 from judge.pool.listed_checks import check_pairs, with_one_text, without_graded
 from judge.pool.lists import read_grades, read_relevance, read_turns, told_apart
 from judge.pool.pairs import pairs_pool
@@ -72,7 +72,8 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
     depth: Annotated[Positive | None, Option(metavar="K", section="pooling")] = None
     """Responses per turn and run, by rank (default 1); or passages (default 10, at most 1,000)."""
     provenance: ProvenanceSource | None = None
-    """Of passages: the first of all that a turn lists (default), or of those that its responses use."""
+    """Of passages: the first that a turn lists (default); the first of those that its responses use; or both, the first
+    that it lists and all that the response ranked first uses (default where responses are judged too)."""
     fill: Annotated[Path | None, Option(metavar="QRELS")] = None
     """Of passages: only those that these grades by people lack; the qrels of both are written apart and together."""
     over_limit: OverLimit = "flag"
@@ -152,10 +153,12 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
             )
 
 
+class JudgedPool(Pooling, JudgedPrompts, Call):
+    """What is pooled, and what it is judged for."""
+
+
 class PoolPlan(
-    Pooling,
-    JudgedPrompts,
-    Call,
+    JudgedPool,
     section="output",
     main="runs topics passages column profile criteria depth turns draw screen extend out",
 ):
@@ -204,8 +207,13 @@ class Pooled(Record, frozen=True):
     """In words, what was taken for what."""
 
 
-def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = None) -> Pooled:
-    """Read, check, select, pool and screen; `sources` are the plan's, where they were read before."""
+def pool_runs(
+    pooling: Pooling, steps: Steps = quiet, sources: Sources | None = None, beside: Pooled | None = None
+) -> Pooled:
+    """Read, check, select, pool and screen; `sources` are the plan's, where they were read before.
+
+    `beside`: what is pooled of the same runs, whose runs and turns are chosen here too.
+    """
     unit = UNITS[pooling.unit or "response"]
     combine = COMBINED.get(unit.name)
     of_file = None if pooling.topics is None else read_topics(pooling.topics)
@@ -222,8 +230,21 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet, sources: Sources | None = 
         raise UsageError(f"{pooling.extend}: a pool of {before}, to which no {unit.nouns.responses} are added")
     thresholds = _thresholds(pooling)
     screening = partial(_reason_against, thresholds) if pooling.screen == "exclude" else None
-    made = partial(_made, pooling, sources, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
-    if pooling.draw is not None and combine is None:
+    made = partial(
+        _made,
+        pooling,
+        sources,
+        topics,
+        hashes=hashes,
+        previous=previous,
+        screening=screening,
+        beside=beside,
+        steps=steps,
+    )
+    if pooling.draw is not None and beside is not None:
+        drawn = frozenset(run_turn_id(response.turn_id) for response in beside.pool.responses)
+        selection = msgspec.structs.replace(selection, turns=drawn)
+    elif pooling.draw is not None and combine is None:
         # Added runs are pooled on the turns that were drawn before.
         earlier_ones = previous.responses if previous is not None else ()
         sizes = Counter(run_turn_id(response.turn_id) for response in earlier_ones or made(selection)[2].responses)
@@ -288,6 +309,7 @@ def _made(
     hashes: Hashes | None,
     previous: Pool | None,
     screening: Screen | None,
+    beside: Pooled | None,
     steps: Steps,
 ) -> tuple[Submitted, RunChoice | None, Pool]:
     """The runs, read, checked and selected; the rule that chose among them, None without a rule; and their pool."""
@@ -309,6 +331,9 @@ def _made(
         submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    if beside is not None:
+        others = {run.run_id: "its responses were not chosen" for run in beside.submitted.runs if not run.selected}
+        submitted = leave_out(submitted, set(submitted.names.values()) - others.keys(), others)
     unit = UNITS[selection.unit]
     if unit.part_of_response:
         _check_rules(submitted, lambda rules: rules.cited is not None, "their formats have no citations of sentences")

@@ -1,12 +1,12 @@
 """The whole line in one call: what `judge run` does, and its dry run, for use from Python."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from judge.ask.asking import Asking, Judge
+from judge.ask.asking import Asking, CallEngine, Judge
 from judge.ask.forecast import AskingForecast, JobForecast, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
@@ -14,18 +14,20 @@ from judge.ask.results import StoredResults
 from judge.ask.returned import certainty_notes, judge_notes, mask_notes
 from judge.io.files import json_bytes
 from judge.io.folder import FileContent, replace_folder
-from judge.io.ids import clustering
+from judge.io.ids import Cluster, clustering
 from judge.io.steps import ProgressLine, Step
 from judge.jobs.answers import RESULTS, results_csv
 from judge.jobs.filled import Filled, filled
 from judge.jobs.folder import INDEX, index_markdown, listed_names, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
 from judge.jobs.manifest import MANIFEST, RECORD, looks, pool_manifest, reported
+from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import ask_again, expected_again
 from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
 from judge.results.qrels import graded_rows
 from judge.results.tables import result_tables
 from judge.results.told import told_results
+from judge.results.used import UsedPassages, used_passages
 from judge.units import UNITS
 
 
@@ -42,33 +44,72 @@ def run(
 
 
 def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome:
-    """Ask the judge and write the output folder."""
+    """Ask the judge and write the output folder; where passages are judged too, that of the responses first."""
+    plan = inputs.plan
+    parts = (inputs,) if inputs.passages is None else (inputs, inputs.passages)
+    names = tuple(dict.fromkeys(str(name) for part in parts for name in part.plan.judges))
+    # Nothing is asked where one of the folders cannot be written.
+    for part in parts:
+        check_out(part)
+    with (
+        reported(inputs.out, RECORD),
+        open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,
+    ):
+        return _carry_out(inputs, progress or JobProgress(), engine)
+
+
+def _carry_out(inputs: RunInputs, progress: JobProgress, engine: CallEngine | None, spent: float = 0.0) -> Outcome:
+    """`spent`: US dollars that went of the budget before."""
     plan = inputs.plan
     out = inputs.out
     pooled = inputs.pooled
-    progress = progress or JobProgress()
     changed = check_out(inputs)
-    names = tuple(map(str, plan.judges))
-    with (
-        reported(out, RECORD),
-        open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,
-        Asking(place=inputs.place, pool=pooled.pool, turns=pooled.turns, progress=progress, engine=engine) as asking,
-    ):
+    with Asking(
+        place=inputs.place, pool=pooled.pool, turns=pooled.turns, progress=progress, engine=engine, spent=spent
+    ) as asking:
         asking.prepare(inputs.judge.models[0])
         files: dict[str, FileContent] = pool_files(pooled)
         manifest = pool_manifest(inputs.configured, pooled.submitted, pooled.pool, plan.argv, plan.chosen)
         replace_folder(out, {MANIFEST: json_bytes(manifest)} | files, RECORD, more=not changed)
         replies = asking.ask(inputs.judge, inputs.asked)
         outcome = _outcome(inputs, asking, replies)
+        manifest_bytes = _manifest(manifest, inputs, outcome, replies)
         progress.steps(Step("writing results"))
-        files |= result_files(outcome)
-        tables = pooled.submitted.tables
-        if tables is not None and UNITS[outcome.pool.unit].whole_response:
-            files[RESULTS] = results_csv(tables.sources, outcome.results, outcome.pool, outcome.criteria)
-        files[INDEX] = index_markdown(files, outcome.pool.unit)
-        files[MANIFEST] = _manifest(manifest, inputs, outcome, replies)
-        replace_folder(out, files, RECORD)
+        _write_results(outcome, pooled, files, manifest_bytes)
+        if inputs.passages is not None:
+            # The responses stand in their folder, complete, whatever becomes of the passages.
+            passages = _carry_out(inputs.passages, progress, engine, asking.spent)
+            used = used_of(outcome, passages, plan.cluster)
+            outcome = msgspec.structs.replace(outcome, passages=passages, used=used)
+            _write_results(outcome, pooled, files, manifest_bytes)
     return outcome
+
+
+def used_of(responses: Outcome, passages: Outcome, cluster: Cluster) -> UsedPassages | None:
+    """Which of the passages that responses use are relevant, by people where they graded and else by the judge."""
+    people: dict[str, dict[str, int]] = {}
+    for row in passages.filled.people if passages.filled is not None else ():
+        people.setdefault(row.turn_id, {})[row.item_id] = row.grade
+    return used_passages(
+        responses.pool,
+        responses.results,
+        responses.criteria,
+        listed=passages.pool,
+        grades=passages.results,
+        relevance=passages.criteria[0],
+        people=people,
+        cluster=cluster,
+    )
+
+
+def _write_results(outcome: Outcome, pooled: Pooled, pool: Mapping[str, FileContent], manifest: bytes) -> None:
+    files = {**pool, **result_files(outcome)}
+    tables = pooled.submitted.tables
+    if tables is not None and UNITS[outcome.pool.unit].whole_response:
+        files[RESULTS] = results_csv(tables.sources, outcome.results, outcome.pool, outcome.criteria)
+    files[INDEX] = index_markdown(files, outcome.pool.unit)
+    files[MANIFEST] = manifest
+    replace_folder(outcome.out, files, RECORD)
 
 
 def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outcome:

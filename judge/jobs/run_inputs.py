@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import judge.ask.opening as opening
+from judge.ask.account import given_price
 from judge.ask.asking import CallEngine, JournalPlace, Judge
-from judge.ask.criteria import alias_notes, choose_prompts
+from judge.ask.criteria import alias_notes, choose_prompts, find_criterion, own_name
 from judge.ask.options import JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, needs_turn, unit_of
 from judge.ask.records import JOURNAL, tasks
@@ -21,14 +22,15 @@ from judge.io.files import file_in
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
-from judge.io.plan import Call, OneOf, Option, Positive
+from judge.io.plan import OneOf, Option, Positive
 from judge.io.steps import Steps, quiet
 from judge.io.text import printable
 from judge.jobs.manifest import GROWING, check_folder, configuration
-from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts, usual_criteria
-from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
+from judge.jobs.options import DEFAULT_CRITERIA, usual_criteria
+from judge.jobs.parts import parts_of, with_chosen
+from judge.jobs.pooling import JudgedPool, Pooled, check_complete, pool_runs
 from judge.judges.backends import backend_facts
-from judge.judges.model import Model, ModelOptions
+from judge.judges.model import FREE, Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
 from judge.records import Criterion
@@ -80,7 +82,7 @@ def address_of(address: str | None) -> str | None:
 DEFAULT_OUT = Path("judge-out")
 
 
-class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, Call, section="asking"):
+class RunOptions(JudgedPool, JudgeOptions, LoopOptions, section="asking"):
     """What `judge run` and `judge requests` can be told alike."""
 
     model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
@@ -142,15 +144,19 @@ class Plan(
 class RunInputs:
     """A plan with its inputs read, checked and pooled; nothing has been written or sent.
 
-    `keys`: refuse a model without key or address, if it may be asked.
+    `keys`: refuse a model without key or address, if it may be asked. `beside`: what is judged of the same runs, whose
+    runs and turns are chosen here too.
     """
 
     certificate: Certificate | None = None
     jury: Jury | None = None
     """The judge, if it is a jury."""
+    passages: "RunInputs | None" = None
+    """Of a plan about responses and passages: the passages."""
 
-    def __init__(self, plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> None:
+    def __init__(self, plan: Plan, *, keys: bool = True, steps: Steps = quiet, beside: Pooled | None = None) -> None:
         self.out = plan.out or plan.extend or DEFAULT_OUT
+        plan, listed = run_parts(plan, self.out)
         earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
         self.place = JournalPlace(self.out, earlier)
         """Where the answers are kept; those of the folder that is extended are known already."""
@@ -172,23 +178,22 @@ class RunInputs:
         early = None
         if plan.topics is None and any(map(needs_turn, shown)):
             sources = sources or plan.sources()
-            early = _pooled(plan, shown, steps, sources)
+            early = _pooled(plan, shown, steps, sources, beside)
         # What a journal holds is recalled without a key.
         self.judge = _open(plan, shown, keys=keys and not self.place.journals)
         sources = sources or plan.sources()
-        self.pooled = early or _pooled(plan, shown, steps, sources)
+        self.pooled = early or _pooled(plan, shown, steps, sources, beside)
         if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
             check_complete(self.pooled.pool)
         self.criteria = shown
         if plan.jury is not None:
-            runs = [run.run_id for run in self.pooled.submitted.runs if run.selected]
             self.judge = self.jury = Jury(
                 aggregator=plan.jury,
                 judge=self.judge,
                 prompts=prompts,
                 samples=plan.samples,
                 families=families,
-                runs=runs,
+                runs=[run.run_id for run in self.pooled.submitted.runs if run.selected],
             )
             self.criteria = self.jury.criteria
         options = opening.judging_options(plan.options, self.judge.models)
@@ -205,6 +210,8 @@ class RunInputs:
         """In words, what was taken for what."""
         self.left_out = _left_out(plan, usual)
         """In words, what is not judged because nothing here can."""
+        if listed is not None:
+            self.passages = RunInputs(listed, keys=keys, steps=steps, beside=self.pooled)
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
         """What the certificate says; None without a certificate."""
@@ -217,6 +224,31 @@ class RunInputs:
             judge = self.judge.parts.get(criterion.name, self.judge.name)
             matches.extend(match_run(certificate, [criterion], judge, options, returned))
         return statement(certificate, matches, self.criteria)
+
+
+def run_parts(plan: Plan, out: Path) -> tuple[Plan, Plan | None]:
+    """As `parts_of`; of two models of which one is a checker, each plan has those that it asks."""
+    first, listed = parts_of(plan, out)
+    checkers = [name for name in plan.model if opening.grades_support(name)]
+    if listed is None or plan.jury is not None or (len(plan.model), len(checkers)) != (2, 1):
+        return first, listed
+    others = tuple(name for name in plan.model if name not in checkers)
+    names = {*map(own_name, first.criteria), *(find_criterion(prompt).name for prompt in first.prompts)}
+    own = tuple(checkers) if names <= {*opening.CHECKED} else plan.model
+    return _asking(first, own), _asking(listed, others)
+
+
+def _asking(plan: Plan, models: tuple[str | Model, ...]) -> Plan:
+    """A plan with some of its models, and without the prices of the others."""
+    prices: list[str] = []
+    for text in plan.price:
+        priced = {text.rpartition("=")[0]: FREE}
+        of_models = [name for name in plan.model if given_price(str(name), priced)]
+        # A price of no model at all stays, and is refused.
+        if not of_models or not {*models}.isdisjoint(of_models):
+            prices.append(text)
+    chosen = with_chosen(plan, {"model": models, "price": tuple(prices)})
+    return plan.with_values(model=models, price=tuple(prices), chosen=chosen)
 
 
 def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
@@ -233,10 +265,10 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     )
 
 
-def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps, sources: Sources) -> Pooled:
+def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps, sources: Sources, beside: Pooled | None) -> Pooled:
     """The pool of a plan, with every turn that prompts show."""
     _check_columns(criteria, sources)
-    pooled = pool_runs(plan, steps, sources)
+    pooled = pool_runs(plan, steps, sources, beside)
     pool = pooled.pool
     if not pool.responses:
         raise InputError(UNITS[plan.unit or "response"].words.none_left, pooled.submitted.problems)
@@ -312,5 +344,10 @@ def check_out(inputs: RunInputs) -> bool:
     in_place = plan.extend is not None and same_place(plan.extend, out)
     may_differ = GROWING if in_place else ()
     return check_folder(
-        out, inputs.configured, trial=plan.limit is not None, replace=plan.replace, may_differ=may_differ
+        out,
+        inputs.configured,
+        trial=plan.limit is not None,
+        replace=plan.replace,
+        may_differ=may_differ,
+        beside=() if inputs.passages is None else (inputs.passages.out.name,),
     )

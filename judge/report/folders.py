@@ -114,6 +114,7 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     refuse_listed(judged.pool)
+    judged = judged.with_used()
     corrected, compared = _with_gold(judged, gold, criterion, prompts, columns) if gold else (None, None)
     judged = judged.beside(compared.verdicts) if compared else judged
     problems = read_problems(folder / "problems.json")

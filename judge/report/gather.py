@@ -25,6 +25,7 @@ from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool, RunEntry
 from judge.records import Criterion, Scale
 from judge.report import items as listed
+from judge.results.used import relevance_words
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics, stored_topics, turns_by_id
 from judge.units import UNITS
@@ -57,7 +58,10 @@ def read_folder_items(
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
     sides = ((name, journal if journal.is_file() else None),)
     scales = _scales(judged.results, own)
-    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
+    relevance: dict[str, dict[str, str]] = {}
+    for passage in judged.used.passages if judged.used is not None else ():
+        relevance.setdefault(passage.turn_id, {})[passage.passage_id] = relevance_words(passage)
+    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched, relevance)
     of_side = {(side, criterion): scale for criterion, scale in scales.items()}
     return listed.BrowsedItems(
         sides=sides, items=items, turns=turns_shown(pool, turns) or {}, scales=of_side, notes=notes
@@ -70,6 +74,7 @@ def _run_items(
     votes: Mapping[tuple[str, str], list[listed.Opinion]],
     side: int,
     matched: GoldByResponse,
+    relevance: Mapping[str, Mapping[str, str]],
 ) -> Iterator[listed.BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
     if UNITS[pool.unit].part_of_response:
@@ -90,7 +95,9 @@ def _run_items(
             criterion=result.criterion,
             text=response.shown if response else None,
             truncated=response is not None and response.truncated,
-            passages=listed.used_passages(response.passages, pool.passages) if response else (),
+            passages=listed.used_passages(response.passages, pool.passages, relevance.get(result.turn_id))
+            if response
+            else (),
             runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),
             opinions={side: listed.opinion(result, tuple(votes.get(key, ())))},
             gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
@@ -233,7 +240,7 @@ def _calibration_items(
             criterion=line.criterion,
             text=line.text,
             truncated=False,
-            passages=tuple((passage.id, passage.text, None) for passage in line.passages),
+            passages=tuple((passage.id, passage.text, None, "") for passage in line.passages),
             runs=(),
             opinions={sides[_judge(said)]: _opinion(line, said, asked) for said in line.judges},
             gold=line.gold,
@@ -358,7 +365,7 @@ def _merged(same: Sequence[listed.BrowsedItem]) -> listed.BrowsedItem:
         truncated=any(item.truncated for item in same),
         runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: tuple(map(natural_key, run)))),
         passages=next(
-            (item.passages for item in same if all(text is not None for _, text, _ in item.passages)), first.passages
+            (item.passages for item in same if all(text is not None for _, text, *_ in item.passages)), first.passages
         ),
         opinions={side: said for item in same for side, said in item.opinions.items()},
         gold=graded.gold,

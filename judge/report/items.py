@@ -10,6 +10,7 @@ from typing import NamedTuple
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.calibrate.disagreements import AssessorGrade
 from judge.calibrate.intake import same_grades
+from judge.pool.records import passage_id_of
 from judge.records import Passage, Record, Scale
 from judge.runs.records import Turn
 
@@ -46,8 +47,9 @@ class Opinion(Record, frozen=True):
     """Of the members, where the judge is a jury."""
 
 
-UsedPassage = tuple[str, str | None, str | None]
-"""The id of a used passage, its text, None where the pool has none, and its source."""
+UsedPassage = tuple[str, str | None, str | None, str]
+"""The id of a used passage, its text, None where the pool has none, its source, and in words whether it is relevant;
+empty where nobody was asked."""
 
 
 class Gaps(NamedTuple):
@@ -103,14 +105,17 @@ def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opin
     return Opinion(**shown, prompt=f"{result.criterion}/{result.variant}", votes=votes)
 
 
-def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tuple[UsedPassage, ...]:
-    """The passages behind the keys of a pooled response."""
-    return tuple(
-        (found.passage_id, found.text, found.source)
-        if (found := passages.get(key))
-        else (key.partition("#")[0], None, None)
-        for key in keys
-    )
+def used_passages(
+    keys: tuple[str, ...], passages: Mapping[str, Passage], relevance: Mapping[str, str] | None = None
+) -> tuple[UsedPassage, ...]:
+    """The passages behind the keys of a pooled response; `relevance` has in words, by id, whether each is relevant."""
+    used: list[UsedPassage] = []
+    for key in keys:
+        passage = passages.get(key)
+        passage_id = passage_id_of(key) if passage is None else passage.passage_id
+        text, source = (None, None) if passage is None else (passage.text, passage.source)
+        used.append((passage_id, text, source, (relevance or {}).get(passage_id, "")))
+    return tuple(used)
 
 
 def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:

@@ -36,7 +36,14 @@ from judge.report.folders import (
     record_of,
 )
 from judge.report.page import browse, report_page
-from judge.report.sections.boards import agreements, corrected_boards, leaderboards, sentence_labels, verdicts
+from judge.report.sections.boards import (
+    agreements,
+    corrected_boards,
+    leaderboards,
+    sentence_labels,
+    used,
+    verdicts,
+)
 from judge.report.sections.counts import failures, rechecked, statuses, submissions
 from judge.report.sections.making import made, spent
 from judge.report.sections.summary import about, side_by_side, summary
@@ -189,6 +196,7 @@ def _against_gold(folder: RunFolder) -> Iterator[Section]:
 RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (
     summary,
     leaderboards,
+    used,
     sentence_labels,
     corrected_boards,
     _against_gold,

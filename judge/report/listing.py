@@ -166,7 +166,7 @@ class _Lister:
         apart = gaps(item, scales)
         sentences = labeled_sentences(item)
         checked = checked_supports(item, len(sentences)) if sentences else None
-        support = supports(sentences, [text for _, text, _ in item.passages]) if checked is None else checked
+        support = supports(sentences, [text for _, text, *_ in item.passages]) if checked is None else checked
         sides: dict[str, dict[str, Any]] = {}
         for side, said in sorted(item.opinions.items()):
             off = off_gold(item, side, scales.get(side))
@@ -178,7 +178,7 @@ class _Lister:
             "text": item.text,
             "cut": item.truncated,
             "runs": [[run, place] for run, place in item.runs],
-            "passages": [[name, self._shared(text), source] for name, text, source in item.passages],
+            "passages": [[name, self._shared(text), *more] for name, text, *more in item.passages],
             "gold": item.gold_grade,
             "assessors": [[one.assessor, one.grade, one.made] for one in item.gold],
             "gaps": {

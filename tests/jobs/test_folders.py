@@ -106,6 +106,8 @@ OPTIONAL = (
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria preference", "ratings.tsv pairs.tsv qrels/*"),
     ("run", f"{_RUN} {_FEW} --criteria passage_relevance --model baseline/overlap --fill {{}}/passages.qrel",
         "grades.tsv grades.md qrels/*"),
+    ("run", f"{_RUN} {_FEW} --criteria passage_relevance groundedness --model baseline/overlap",
+        "used_passages.tsv used_passages.md used_passage_grades.tsv"),
     ("run", f"run --runs {PROJECT}/examples/answers.csv {_OVERLAP} --screen off",
         "results.csv turns.jsonl response_runs/*.run"),
     ("run", f"run --runs {PROJECT}/examples/citations/runs --criteria support --model baseline/overlap",
@@ -283,16 +285,24 @@ def call(inputs: Path, option: str, out: Path, arguments: str) -> int:
 
 
 def made(command: str, inputs: Path, out: Path, arguments: str) -> set[str]:
-    """The names in the folder after a call, all of which the record must list."""
+    """The names in the folder after a call, all of which the record must list.
+
+    A folder in it with a record of its own is another one, of which the same holds.
+    """
     writer = WRITERS[command]
     # A replay that lacks answers exits with 1 or 3, after writing all the same.
     assert call(inputs, writer.out, out, arguments) != 2
-    check = ["sha256sum", "--check", "--strict", "--quiet", writer.record]
-    subprocess.run(check, cwd=out, check=True)
-    names = world.contents(out).keys() - {writer.record}
-    listed = {line.split("  ", 1)[1] for line in (out / writer.record).read_text(encoding="utf-8").splitlines()}
-    assert listed == names
-    return set(names)
+    inner = [record.parent for record in out.glob(f"*/{writer.record}")]
+    names = set[str]()
+    for folder in (*inner, out):
+        check = ["sha256sum", "--check", "--strict", "--quiet", writer.record]
+        subprocess.run(check, cwd=folder, check=True)
+        names = world.contents(folder).keys() - {writer.record}
+        if folder == out:
+            names = {name for name in names if name.partition("/")[0] not in {path.name for path in inner}}
+        listed = {line.split("  ", 1)[1] for line in (folder / writer.record).read_text(encoding="utf-8").splitlines()}
+        assert listed == names
+    return names
 
 
 @pytest.fixture(scope="module")

@@ -91,8 +91,8 @@ def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_p
         ("R00001", "By ferry.", (("run-b", ""), ("run-a", ""))),
         ("R00002", "By bus.", (("run-a", ""),)),
     ]
-    assert ferry.passages == (("ferry-1", FERRY.text, "collection"),)
-    assert bus.passages == (("bus-9", None, None),)
+    assert ferry.passages == (("ferry-1", FERRY.text, "collection", ""),)
+    assert bus.passages == (("bus-9", None, None, ""),)
     assert ferry.opinions[0].rationale == "It says so."
     assert (bus.opinions[0].grade, bus.opinions[0].reason) == (None, "no_passages")
     assert bus.opinions[0].raw == "I had rather not say."
@@ -258,7 +258,7 @@ def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
     # The first judge is 2 off gold; the second has no grade beside it.
     assert (one.opinions[0].off, one.opinions[1].off) == (2, LACKS)
     assert (one.apart, other.apart) == (Gaps(2, LACKS, None), Gaps(2, None, None))
-    assert one.passages == (("ferry-1", FERRY.text, None), ("bus-9", None, None))
+    assert one.passages == (("ferry-1", FERRY.text, None, ""), ("bus-9", None, None, ""))
     assert read.turns["1-1_1"].utterance == "How?"
 
 

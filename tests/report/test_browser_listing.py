@@ -57,7 +57,7 @@ def test_a_passage_stands_once_beside_the_items_and_the_prompts_that_hold_it(tmp
     said = item["sides"]["0"]
     assert (item["text"], said["rationale"]) == ("By ferry.", "Not there.")
     assert texts.count(FERRY.text) == texts.count(BUS.text) == 1
-    assert [(key, texts[place]) for key, place, _ in item["passages"]] == [
+    assert [(key, texts[place]) for key, place, *_ in item["passages"]] == [
         ("bus-7", BUS.text),
         ("ferry-1", FERRY.text),
     ]

@@ -12,6 +12,7 @@ from judge.cli.printing import print_fact, print_json, print_table, progress, sa
 from judge.cli.run import print_dry_run, say_lacking
 from judge.cli.spending import DryRunOption
 from judge.cli.tables import print_pooled, print_problems
+from judge.errors import UsageError
 from judge.extra.scale import write_requests
 from judge.extra.scale.batches import (
     CompletionsPlan,
@@ -60,6 +61,13 @@ def requests(
     """
     with progress("reading and checking runs") as steps:
         inputs = RunInputs(Plan(**plan.part(Plan)), keys=False, steps=steps)
+        if inputs.passages is not None:
+            responses, passages = inputs.criteria, inputs.passages.criteria
+            raise UsageError(
+                f"{' '.join(one.name for one in (*responses, *passages))}: requests about responses and about passages "
+                f"go into folders of their own: ask for {' '.join(one.name for one in passages)} alone with "
+                f"--provenance both --out {inputs.passages.out}; then `judge run` takes both"
+            )
     print_problems(inputs.pooled, checked_topics=inputs.pooled.asks)
     print_pooled(inputs.pooled)
     if trial.dry_run:

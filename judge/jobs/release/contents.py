@@ -176,7 +176,9 @@ def _tables(public: JudgedFolder, models: Mapping[str, str]) -> dict[str, bytes]
         *warnings,
         *(f"{line}." for line in public.clustered),
     )
-    return public.tables.files(public.banner, public.criteria, notes)
+    used = public.with_used().used
+    of_used = {} if used is None else used.files(public.banner)
+    return public.tables.files(public.banner, public.criteria, notes) | of_used
 
 
 def _results(judged: JudgedFolder, rationales: bool, models: Mapping[str, str]) -> dict[str, FileContent]:
@@ -293,7 +295,8 @@ _OF_RUNS = (
 _OF_PASSAGES = "`judge evaluate passages --qrels` and `judge pool --passage-qrels` take the qrels as they are."
 _ORDER = (
     "corrected.md corrected.tsv grades.md grades.tsv "
-    "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv qrels/*.qrel "
+    "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv "
+    "used_passages.md used_passages.tsv used_passage_grades.tsv qrels/*.qrel "
     "qrels/*.json response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
     "member_failures.jsonl recheck.jsonl passages.jsonl runs.jsonl interactive.tsv"
 ).split()

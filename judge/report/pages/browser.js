@@ -565,10 +565,11 @@
     return [title, ...note, ...all, ...more];
   }
 
-  function passageElement([id, place, source], number, common) {
+  function passageElement([id, place, source, relevance], number, common) {
     const whole = shared(place);
     const name = make("p", { class: "browse-passage-id" }, make("strong", {}, `${number + 1}. `), make("bdi", { class: "id" }, id), " ",
-      source === "run" ? make("span", { class: "badge warn" }, "text from a run") : null);
+      source === "run" ? make("span", { class: "badge warn" }, "text from a run") : null,
+      relevance ? make("span", { class: relevance.startsWith("relevant (") ? "badge" : "badge warn" }, relevance) : null);
     const content = whole === null ? [make("p", { class: "note" }, "No text is on record for this passage.")] : textBox(whole, "div", common);
     return make("div", { class: "browse-passage", id: `browse-passage-${number}`, tabindex: "-1" }, name, ...content);
   }

@@ -21,6 +21,7 @@ from judge.results.leaderboard import change_text, share_positive
 from judge.results.pairs import RATINGS, rating_board
 from judge.results.rows import Score
 from judge.results.tables import tie_letters
+from judge.results.used import ABOUT, graded_by, use_tables
 from judge.units import UNITS
 from judge.units.unit import Nouns
 
@@ -38,6 +39,14 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         missing = any(pair.if_worst is not None for pair in pairs)
         sheet = _sheet(rows, criteria[name], letters, missing=missing)
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
+
+
+def used(folder: RunFolder) -> Iterator[Section]:
+    """Whether the used passages are relevant, where passages of the same runs are judged."""
+    relevance = folder.judged.used
+    if relevance is not None:
+        parts: list[ReportPart] = [*use_tables(relevance), Said(ABOUT), Said(graded_by(relevance))]
+        yield Section("used-passages", "Relevance of the used passages", tuple(parts))
 
 
 def _flag_note(nouns: Nouns) -> Callable[[Score], str | None]:
