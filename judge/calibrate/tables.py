@@ -393,9 +393,18 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
 
     def find(row: FrameRow) -> PooledResponse | str:
         response_id = _text(row, response_ids)
+        text = _text(row, answers)
         if response_id:
-            return by_id.get(response_id) or f"no response {shown(response_id)} was judged"
-        label, text, question = _text(row, ids), _text(row, answers), _text(row, questions)
+            named = by_id.get(response_id)
+            if named is None:
+                return f"no response {shown(response_id)} was judged"
+            # Of other units, a table has the text of a part, or those of both responses.
+            if text and pool.unit == "response" and _words(text) not in _said(named):
+                here, judged = _from_difference(_words(text), _words(named.text))
+                return f"column {shown(answers)} has {here}, and {shown(response_id)} was judged as {judged}"
+            return named
+        label = _text(row, ids)
+        question = _text(row, questions)
         turn_id = _text(row, turns) or (f"{label}_1" if label else "")
         run_id = _text(row, systems) or only
         placed = by_run.get((run_id, turn_id), [])
@@ -428,6 +437,16 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
 def _words(text: str) -> str:
     """A text without what spreadsheets change: white space, and how characters are composed."""
     return " ".join(normalize("NFC", text).split())
+
+
+def _from_difference(one: str, other: str) -> tuple[str, str]:
+    """The beginnings of two texts, or what stands where they begin to differ."""
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    if same < 20:
+        return shown(one), shown(other)
+    return shown(f"…{one[same - 10 :]}"), shown(f"…{other[same - 10 :]}")
 
 
 def _said(response: PooledResponse) -> tuple[str, str]:

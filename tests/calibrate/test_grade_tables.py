@@ -327,3 +327,30 @@ def test_grades_of_people_and_a_label_of_the_table_are_not_confused(tmp_path, ju
     found = grade_table(path, (), ("human",), problems)
     assert found is not None
     assert (found.graders["human"], found.assessors) == (("human",), None)
+
+
+def test_a_grade_of_another_answer_under_a_response_id_is_refused(tmp_path, judged):
+    rows = {row.turn_id: row for row in read_pool_folder(judged).responses}
+    first = rows["q1_1"].response_id
+    second = rows["q2_1"].response_id
+    path = table(
+        tmp_path / "people.csv",
+        "response_id,answer,human",
+        f"{first},  It is   34 metres high. ,3",
+        f"{first},Nobody knows.,1",
+        f"{second},It was lit in 1871 by the keeper's daughter and her cat.,1",
+        f"{second},,2",
+    )
+    with pytest.raises(InputError) as refused:
+        calibrate_judges(CalibrationPlan(gold=path, judgments=judged))
+    # White space is what spreadsheets change, and a row may do without an answer.
+    assert [(row.path, row.message) for row in refused.value.problems] == [
+        (
+            "line 3",
+            f"column 'answer' has 'Nobody knows.', and '{first}' was judged as 'It is 34 metres high.'",
+        ),
+        (
+            "line 4",
+            f"column 'answer' has '…r and her cat.', and '{second}' was judged as '…r and her dog.'",
+        ),
+    ]
