@@ -9,8 +9,10 @@ from unicodedata import normalize
 
 import msgspec
 
+from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.results import Label, Labels
 from judge.errors import UsageError
+from judge.gold import levels_said
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.ids import groups_of
 from judge.io.rows import FrameRow, RowTable, read_rows
@@ -236,8 +238,14 @@ def _column(table: RowTable, role: str) -> str | None:
     return next((name for name in table.columns if _plain_name(name) in usual), None)
 
 
-def grades_of(graded: TableOfGrades, column: str, problems: list[Problem]) -> list[int | None]:
-    """The grade in each row of a column; None where there is none. What is no grade is added to the problems."""
+def grades_of(
+    graded: TableOfGrades, column: str, problems: list[Problem], criterion: str | None = None
+) -> list[int | None]:
+    """The grade in each row of a column; None where there is none. What is no grade is added to the problems.
+
+    `criterion`: what the grades are of; the levels of its default prompt are named there.
+    """
+    prompt = find_criterion(criterion) if criterion in default_prompts() else None
     grades: list[int | None] = []
     for row in graded.table.rows:
         cell = row.cells.get(column)
@@ -248,7 +256,8 @@ def grades_of(graded: TableOfGrades, column: str, problems: list[Problem]) -> li
         elif _GRADE.fullmatch(text):
             grade = int(text.partition(".")[0])
         elif text:
-            message = f"column {shown(column)}: expected a grade such as 2, or yes or no; found {shown(cell)}"
+            expected = f"a grade such as 2{levels_said(prompt)}, or yes or no"
+            message = f"column {shown(column)}: expected {expected}; found {shown(cell)}"
             problems.append(file_problem("wrong_value", graded.table.file, message, row.place))
         grades.append(grade)
     return grades
@@ -267,7 +276,9 @@ def side_by_side(
     keys = (items or Items()).keys(table, problems)
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
-        for (turn_id, topic_id, item_id), grade in zip(keys, grades_of(graded, column, problems), strict=True):
+        for (turn_id, topic_id, item_id), grade in zip(
+            keys, grades_of(graded, column, problems, criterion), strict=True
+        ):
             if grade is not None:
                 gold.append(
                     GoldRow(
@@ -282,7 +293,7 @@ def side_by_side(
     judged: list[Labels] = []
     for column in graded.graders["judge"]:
         labels: list[Label] = []
-        for (turn_id, _, item_id), grade in zip(keys, grades_of(graded, column, problems), strict=True):
+        for (turn_id, _, item_id), grade in zip(keys, grades_of(graded, column, problems, criterion), strict=True):
             if grade is not None:
                 labels.append(Label(turn_id=turn_id, response_id=item_id, grade=grade))
         judged.append(
@@ -320,7 +331,7 @@ def gold_in_pool(
     find = _finder(table, pool)
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
-        for row, grade in zip(table.rows, grades_of(graded, column, problems), strict=True):
+        for row, grade in zip(table.rows, grades_of(graded, column, problems, criterion), strict=True):
             if grade is None:
                 continue
             found = find(row)

@@ -66,6 +66,18 @@ def level_words(criterion: str, grades: Sequence[int], prompts: Iterable[Criteri
     return {text: next(iter(grades)) for text, grades in meanings.items() if text and len(grades) == 1}
 
 
+def levels_said(prompt: Criterion | None) -> str:
+    """The grades of a prompt, as messages have them in brackets; "" without one.
+
+    >>> levels_said(find_criterion("groundedness")), levels_said(None)
+    (' (0, 1, 2, 3 in groundedness/graded)', '')
+    """
+    if prompt is None:
+        return ""
+    grades = sorted(level.grade for level in prompt.scale.levels)
+    return f" ({', '.join(map(str, grades))} in {prompt.prompt_id})"
+
+
 _DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _FEW_DIGITS = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})\.0+", re.ASCII)
@@ -141,9 +153,10 @@ class GradeMeanings:
                 return None
             other = "" if name in self._stated else f", as in {prompt.prompt_id}; --prompt names another prompt"
             return f"{grade} of {name}: expected one of {', '.join(map(str, sorted(scale)))}{other}"
+        levels = levels_said(self._prompt(name))
         return (
-            f"{shown(grade)}: expected an integer, or what the levels of {shown(criterion)} are called; say the grade "
-            "of a text, as in --label 'Mostly grounded=2', or that it is no label, --missing VALUE"
+            f"{shown(grade)}: expected an integer{levels}, or what the levels of {shown(criterion)} are called; say "
+            "the grade of a text, as in --label 'Mostly grounded=2', or that it is no label, --missing VALUE"
         )
 
     def _words_of(self, name: str) -> dict[str, int]:

@@ -354,3 +354,26 @@ def test_a_grade_of_another_answer_under_a_response_id_is_refused(tmp_path, judg
             f"column 'answer' has '…r and her cat.', and '{second}' was judged as '…r and her dog.'",
         ),
     ]
+
+
+def test_a_grade_between_levels_is_refused_with_the_levels(tmp_path, judged, capsys):
+    path = table(tmp_path / "people.csv", "run,turn_id,human", "data,q1_1,2.0", "data,q2_1,1.5", "data,q3_1,1.00")
+    assert main(["calibrate", "--gold", str(path), "--judgments", str(judged)]) == 2
+    expected = "expected a grade such as 2 (0, 1, 2, 3 in groundedness/graded), or yes or no; found '1.5'"
+    said = capsys.readouterr().err
+    assert f"wrong_value at line 3: column 'human': {expected}" in said
+    assert "1 problem" in said
+    given = [
+        "--column",
+        "grade=human",
+        "--criterion",
+        "groundedness",
+        "--assessor",
+        "ann",
+        "--column",
+        "response_id=run",
+    ]
+    assert main(["gold", "import", "csv", str(path), *given, "--out", str(tmp_path / "gold.jsonl")]) == 2
+    said = capsys.readouterr().err
+    assert "'1.5': expected an integer (0, 1, 2, 3 in groundedness/graded), or what the levels of" in said
+    assert "1 problem" in said
