@@ -36,7 +36,16 @@ def own_name(name: str) -> str:
     >>> own_name("Answer relevancy"), own_name("groundedness")
     ('relevance', 'groundedness')
     """
-    return ALIASES.get(name.strip().lower().replace(" ", "_").replace("-", "_"), name)
+    return ALIASES.get(_plain(name), name)
+
+
+def is_opposite(name: str) -> bool:
+    """Whether a high grade of what other tools call so is a low one here."""
+    return _plain(name) == "hallucination"
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def alias_notes(names: Iterable[str]) -> tuple[str, ...]:
@@ -46,7 +55,7 @@ def alias_notes(names: Iterable[str]) -> tuple[str, ...]:
         own = own_name(name)
         if own == name:
             continue
-        inverse = ": the opposite, so a high grade means no hallucination" if name.lower() == "hallucination" else ""
+        inverse = ": the opposite, so a high grade means no hallucination" if is_opposite(name) else ""
         notes.append(f"{name} is called {own} here{inverse}")
     return tuple(notes)
 

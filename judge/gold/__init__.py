@@ -132,6 +132,10 @@ class GradeMeanings:
         self._prompt = cache(self._prompt_of)
         self._words = cache(self._words_of)
 
+    def is_stated(self, criterion: str) -> bool:
+        """Whether the user names a prompt of this criterion."""
+        return criterion in self._stated
+
     def grade(self, criterion: object, text: str) -> int | None:
         """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""
         if _DIGITS.fullmatch(text):

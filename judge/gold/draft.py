@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.criteria import alias_notes, is_opposite, own_name
 from judge.errors import refuse
 from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
@@ -87,8 +88,19 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
         pooled[response.turn_id, response.response_id] = response
     repeated = unable = 0
     missing: Counter[str] = Counter()
+    called: dict[str, None] = {}
     for draft in content.drafts:
         values = _filled(draft, content, options)
+        if isinstance(name := values.get("criterion"), str) and not options.meanings.is_stated(name):
+            values["criterion"] = own_name(name)
+            called[name] = None
+            if is_opposite(name):
+                message = (
+                    f"{shown(name)} is the opposite of {own_name(name)}: turn the grades around and name that, or name "
+                    "the prompt of your own with --prompt PATH"
+                )
+                content.problems.append(draft.problem("wrong_value", "$.criterion", message))
+                continue
         if isinstance(text := values.get("grade"), str) and means_unable(text):
             unable += 1
             continue
@@ -117,6 +129,7 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
             continue
         repeated += number > 1
         rows[row_key(row)] = draft, row
+    content.notes += alias_notes(called)
     if unable:
         content.notes.append(f"{count(unable, 'label')} left out: {CANNOT.lower()}")
     if missing:

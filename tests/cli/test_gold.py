@@ -253,3 +253,36 @@ def test_bytes_of_any_kind_end_in_a_message(tmp_path: Path, capsys, content: byt
         assert gold("import", source, EXAMPLE, "--out", tmp_path / "o", "--plan", path) == 2
     assert [one.name for one in tmp_path.iterdir()] == ["f"]
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_import_takes_what_other_tools_call_a_criterion(tmp_path: Path, capsys) -> None:
+    table = put(
+        tmp_path / "g.csv",
+        "turn_id,response_id,grade,criterion\n1_1,R0,2,Faithfulness\n1_2,R1,1,answer relevancy\n"
+        "1_3,R2,0,Faithfulness\n",
+    )
+    out = tmp_path / "gold.jsonl"
+    assert gold("import", "csv", table, "--assessor", "ann", "--out", out) == 0
+    assert [row.criterion for row in read_gold(out)] == ["groundedness", "relevance", "groundedness"]
+    said = capsys.readouterr().err
+    assert said.count("Faithfulness is called groundedness here") == 1
+    assert said.count("answer relevancy is called relevance here") == 1
+    plain = put(tmp_path / "h.csv", "turn_id,response_id,grade\n1_1,R0,1\n")
+    given = ("import", "csv", plain, "--assessor", "ann", "--out", out, "--criterion")
+    assert gold(*given, "helpfulness") == 0
+    assert [row.criterion for row in read_gold(out)] == ["usefulness"]
+    assert capsys.readouterr().err.count("helpfulness is called usefulness here") == 1
+    # A high grade of hallucination is a bad one.
+    said = complaint(capsys, gold(*given, "hallucination"))
+    assert "line 2: $.criterion: 'hallucination' is the opposite of groundedness: turn the grades around" in said
+
+
+def test_import_leaves_the_name_of_a_prompt_that_is_named(tmp_path: Path, capsys) -> None:
+    text = (PROJECT / "prompts/groundedness/yes_no.md").read_text("utf-8")
+    prompt = put(tmp_path / "own.md", text.replace('criterion = "groundedness"', 'criterion = "faithfulness"'))
+    plain = put(tmp_path / "h.csv", "turn_id,response_id,grade\n1_1,R0,1\n")
+    out = tmp_path / "gold.jsonl"
+    given = ("--assessor", "ann", "--criterion", "faithfulness", "--prompt", prompt, "--out", out)
+    assert gold("import", "csv", plain, *given) == 0
+    assert [row.criterion for row in read_gold(out)] == ["faithfulness"]
+    assert "is called" not in capsys.readouterr().err
