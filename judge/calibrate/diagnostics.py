@@ -320,7 +320,7 @@ def _one_sided(rows: Sequence[FindingRow]) -> str:
 def _weighed(rows: Sequence[FindingRow]) -> str:
     return (
         f"Shrunken: drawn to the line through all items, as if {number(rows[0].number('weight'), 0)} more lay on "
-        "it. For single responses; the mean of a run is corrected by gold of that run "
+        "it. For single items; the mean of a run is corrected by gold of that run "
         f"({code('judge leaderboard --gold')})."
     )
 
@@ -343,7 +343,7 @@ def _why_no_ranking(row: FindingRow, names: Mapping[str, str]) -> str:
 
 def _property(row: FindingRow) -> str:
     if row.facts.get("what") == "log2_words":
-        return "doubling of the response's words"
+        return "doubling of the words"
     return "turn further into the conversation"
 
 
@@ -421,8 +421,8 @@ FINDINGS: dict[str, FindingTable] = {
     "probabilities": FindingTable(
         rows=probabilities,
         title="Are its label probabilities probabilities?",
-        text="Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
-        "a judge that is no better knows nothing of the single response.",
+        text="Beside Brier's score stands that of one forecast for all items, the shares of the assessors' grades: "
+        "a judge that is no better knows nothing of the single item.",
         columns=(
             *WHOSE,
             *(

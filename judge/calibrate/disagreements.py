@@ -281,7 +281,7 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
                 f"{_quoted(f'User: {exchange.utterance}')}\n>\n{_quoted(f'System: {exchange.response}')}"
                 for exchange in shown
             )
-    if item.text is not None:
+    if item.text is not None and not UNITS[item.unit].listed:
         yield "**The last response**" if UNITS[item.unit].by_topic else "**Response**"
         yield _quoted(item.text or NO_ANSWER)
     for passage in item.passages:

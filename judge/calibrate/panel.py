@@ -23,7 +23,7 @@ from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
 from judge.pool.pairs import other_orders
-from judge.pool.records import Pool
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Problem, Scale, file_problem
 from judge.stats.consensus import mode_shares
 from judge.stats.raters import GradeCodes, codes_of
@@ -544,7 +544,7 @@ def _items(
         if pool is not None and UNITS[pool.unit].listed:
             # Runs are not ranked by mean grades of what they list.
             runs = set()
-        words = response.tokens.whitespace if response else None
+        words = _length(response, pool) if response and pool else None
         names = min(item_of(row).response for row in gold[turn_id, response_id])
         ordered = tuple(sorted(runs, key=natural_key))
         seconds = tuple(entry.run_id for entry in other.runs if entry.rank == 1) if other else ()
@@ -562,3 +562,11 @@ def _items(
             )
         )
     return tuple(items)
+
+
+def _length(response: PooledResponse, pool: Pool) -> int | None:
+    """The words of a response, or of a passage; None where its text is not known."""
+    if not UNITS[pool.unit].listed:
+        return response.tokens.whitespace
+    passage = pool.passages.get(response.passages[0])
+    return None if passage is None else len(passage.text.split())

@@ -12,6 +12,7 @@ from judge.io.plan import Option
 from judge.io.printout import Printout
 from judge.io.text import count, examples
 from judge.jobs import gold
+from judge.units import UNITS
 
 LEAST_SAVING = 0.05
 """A smaller saving does not pay."""
@@ -33,7 +34,7 @@ def check(plan: gold.GoldCheckPlan, output: JsonOutput, more: _More = False) -> 
     if checked.unmatched is None:
         notes.append("not checked without --pool: not_in_pool, different_grades")
     elif checked.unmatched:
-        notes.append(f"of {rows}, {checked.unmatched} without a response of the pool")
+        notes.append(f"of {rows}, {checked.unmatched} without a match in the pool")
     printout = Printout(
         data=checked.problems,
         parts=(tuple(problem_lines(checked.problems, None if more else SHOWN)),),
@@ -59,8 +60,9 @@ def import_grades(plan: gold.GoldImportPlan) -> int:
 def split(plan: gold.GoldSplitPlan) -> int:
     """Split gold by topic or theme and put the test part under seal."""
     seal = gold.split_gold_file(plan)
+    noun = UNITS[gold.unit_of_gold(plan)].nouns.response
     for name, part in (("dev", seal.dev), ("test", seal.test)):
-        counts = [(len(part.items), "response"), (part.rows, "grade"), (len(part.topics), "topic")]
+        counts = [(len(part.items), noun), (part.rows, "grade"), (len(part.topics), "topic")]
         if seal.cluster == "theme":
             counts.append((len({cluster_of(topic_id, seal.cluster) for topic_id in part.topics}), "theme"))
         say(f"{name}: {', '.join(count(*counted) for counted in counts)}")

@@ -24,7 +24,7 @@ from judge.io.table import Cell, records_tsv, tsv
 from judge.io.text import count, shown
 from judge.records import Record, file_problem
 
-CrowdUnit = Literal["response", "question"]
+CrowdUnit = Literal["response", "question", "passage"]
 GradedItems = Mapping[str, Mapping[Item, int]]
 """Criterion to the grades of its items, in natural order."""
 
@@ -43,6 +43,7 @@ def crowd_files(
     unit: CrowdUnit = "response",
     texts: Mapping[Item, str] | None = None,
     digests: Mapping[Item, str] = {},
+    listed: Mapping[Item, str] = {},
     turns: Collection[str] | None = None,
     filter_min: int = FILTER_MIN,
     whole: Collection[str] = (),
@@ -50,7 +51,8 @@ def crowd_files(
     """File name to content, without the manifest.
 
     `whole`: the criteria under which every response of the pool has a grade, so that none was left to chance.
-    `digests`: the names in gold of items whose text does not name them; `turns`: those of the subset qrels;
+    `digests`: the names in gold of items whose text does not name them; `listed`: the ids by which qrels, pool, bank
+    and judgments name items, where they are not their own; `turns`: those of the subset qrels;
     `filter_min`: the grade that a turn must have at least once to be in the filtered qrels. An InputError if turns of
     the subset have no grade. A UsageError if names of criteria would give the same field of the JSON.
     """
@@ -66,25 +68,26 @@ def crowd_files(
         problems = [file_problem("unknown_turn", "turns", message, turn_id=turn_id) for turn_id in unknown]
         raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)
     # A TREC pool as CAsT-ReGIn has, but with single spaces and the tag `crowd`.
-    pool = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in items)
+    ids = {item: listed.get(item, item.item_id) for item in items}
+    pool = (f"{column(item.turn_id)} Q0 {column(ids[item])} 1 0.0 {ASSESSOR}\n" for item in items)
     files = {"pool.txt": "".join(pool).encode()}
     if texts is not None:
-        bank = {item.item_id: texts[item] for item in items if item in texts}
+        bank = {ids[item]: texts[item] for item in items if item in texts}
         ordered = {item_id: bank[item_id] for item_id in sorted(bank, key=natural_key)}
         files["bank.json"] = json.dumps(ordered, indent=4, ensure_ascii=False).encode() + b"\n"
     texts = texts or {}
     for criterion, name in safe_names(grades).items():
         of_item = grades[criterion]
-        name = f"{unit}_{name}.qrel"
+        name = f"{name}.qrel" if unit == "passage" else f"{unit}_{name}.qrel"
         relevant = {item.turn_id for item, grade in of_item.items() if grade >= filter_min}
-        files[f"qrels/{name}"] = _qrels(of_item, graded)
-        files[f"qrels/filtered/{name}"] = _qrels(of_item, relevant)
+        files[f"qrels/{name}"] = _qrels(of_item, ids, graded)
+        files[f"qrels/filtered/{name}"] = _qrels(of_item, ids, relevant)
         if turns is not None:
-            files[f"qrels/subset/{name}"] = _qrels(of_item, turns)
-    files[f"{unit}_judgments.json"] = _judgments(items, grades, texts, unit, fields)
+            files[f"qrels/subset/{name}"] = _qrels(of_item, ids, turns)
+    files[f"{unit}_judgments.json"] = _judgments(ids, grades, texts, unit, fields)
     names = {**{item: text_digest(text) for item, text in texts.items()}, **digests}
     files["gold.jsonl"] = gold_jsonl(_gold_rows(grades, names, study, whole))
-    files |= audit_files(study, f"{unit}_id")
+    files |= audit_files(study, "response_id" if listed else f"{unit}_id")
     files["summary.md"] = summary_markdown(study, unit, _incomplete(items, grades, texts, unit)).encode()
     return files
 
@@ -114,9 +117,9 @@ def write_crowd(
     replace_folder(out, {**files, MANIFEST: json_bytes(manifest)}, RECORD, inputs=inputs, last=MANIFEST)
 
 
-def _qrels(of_item: Mapping[Item, int], turns: Collection[str]) -> bytes:
+def _qrels(of_item: Mapping[Item, int], ids: Mapping[Item, str], turns: Collection[str]) -> bytes:
     kept = ((item, grade) for item, grade in of_item.items() if item.turn_id in turns)
-    return qrels_lines(QrelRow(column(item.turn_id), column(item.item_id), grade) for item, grade in kept).encode()
+    return qrels_lines(QrelRow(column(item.turn_id), column(ids[item]), grade) for item, grade in kept).encode()
 
 
 def _json_fields(criteria: Iterable[str], unit: CrowdUnit) -> dict[str, str]:
@@ -147,13 +150,16 @@ def _incomplete(items: Sequence[Item], grades: GradedItems, texts: Mapping[Item,
 
 
 def _judgments(
-    items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: CrowdUnit, fields: Mapping[str, str]
+    ids: Mapping[Item, str], grades: GradedItems, texts: Mapping[Item, str], unit: CrowdUnit, fields: Mapping[str, str]
 ) -> bytes:
-    """The grades in the shape of CAsT-ReGIn's judgments; a criterion under which an item has no grade is left out."""
+    """The grades in the shape of CAsT-ReGIn's judgments; a criterion under which an item has no grade is left out.
+
+    `ids` has the items in their order, with the id that each is given there.
+    """
     word = unit.capitalize()
     turns: dict[str, dict[str, list[dict[str, object]]]] = {}
-    for item in items:
-        entry: dict[str, object] = {f"{word} ID": item.item_id}
+    for item, item_id in ids.items():
+        entry: dict[str, object] = {f"{word} ID": item_id}
         if item in texts:
             entry[f"{word} Text"] = texts[item]
         entry |= {fields[name]: of_item[item] for name, of_item in grades.items() if item in of_item}

@@ -12,6 +12,7 @@ from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, shown
 from judge.pool.records import Pool
 from judge.records import Level, Problem, Scale, Severity, file_problem
+from judge.units import UNITS
 
 
 class CheckedGold(msgspec.Struct, frozen=True):
@@ -201,6 +202,7 @@ _MADE = {
 
 def _not_in_pool(lines: Sequence[_Line], pool: Pool) -> Iterator[Problem]:
     """Rows about no response of the pool, and different grades of one pooled response."""
+    noun = UNITS[pool.unit].nouns.response
     run_ids: set[str] = set()
     for response in pool.responses:
         run_ids.update(entry.run_id for entry in response.runs)
@@ -215,7 +217,7 @@ def _not_in_pool(lines: Sequence[_Line], pool: Pool) -> Iterator[Problem]:
             yield line.problem("error", "run_id_case", "$.run_id", message)
         if find(line.row) is None:
             message = (
-                f"{shown(line.row.text_sha256 or line.row.response_id)} names no response of the pool, or more than one"
+                f"{shown(line.row.text_sha256 or line.row.response_id)} names no {noun} of the pool, or more than one"
             )
             yield line.problem("warning", "not_in_pool", "$", message)
     try:

@@ -42,10 +42,6 @@ LEAST = 1e-9
 """Least inclusion probability, as in gold; the weight 1/π of a smaller one would be too large to compute with."""
 
 
-NO_TEXTS = (
-    "no citation there has a passage with a text, so nobody can grade one; pool with --passages, which `judge passages "
-    "extract` makes of a collection"
-)
 PER_RUN = 10
 """Responses that every run is to have labeled, where the user names no number."""
 FEWEST_TOPICS = 3
@@ -85,7 +81,7 @@ class LabelingPlan(msgspec.Struct, frozen=True):
     uncertainty: Literal["entropy", "variance", "none"]
     """The measure that made some turns likelier to be drawn than others."""
     without_text: int = 0
-    """Citations left out because their passage has no text."""
+    """Citations and passages left out because there is no text of the passage."""
     warnings: tuple[str, ...] = ()
     """In words, what so small a sample lacks."""
     saving: tuple[float, float] | None = None
@@ -120,8 +116,16 @@ class _Design(msgspec.Struct, frozen=True):
 
 
 def can_be_labeled(response: PooledResponse, pool: Pool) -> bool:
-    """Whether people can grade what is pooled; a citation whose passage has no text they cannot."""
-    return not UNITS[response.unit].part_of_response or not lacking_texts(response, pool)
+    """Whether people can grade what is pooled; a passage without a text they cannot, nor a citation of one."""
+    return UNITS[response.unit].needed_input != "passages" or not lacking_texts(response, pool)
+
+
+def no_texts(pool: Pool, name: object) -> InputError:
+    """What to raise where nothing of a pool can be labeled; `name` is its path."""
+    return InputError(
+        f"{name}: no passage there has a text, so nobody can grade a {UNITS[pool.unit].nouns.response}; pool with "
+        "--passages, which `judge passages extract` makes of a collection"
+    )
 
 
 def make_plan(

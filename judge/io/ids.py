@@ -310,6 +310,9 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
     `grades`: the allowed grades; None allows every integer. An InputError if a line does not have four columns, a grade
     is no integer or not allowed, or a pair is given twice.
     """
+    if text.lstrip("\ufeff\r\n ").startswith('{"'):
+        message = "JSON, not qrels (turn_id 0 item_id grade); of gold rows `judge crowd --pool` makes qrels"
+        raise InputError(f"{name}: not usable as qrels", [file_problem("wrong_columns", name, message, "line 1")])
     rows: list[QrelRow] = []
     problems: list[Problem] = []
     first: dict[tuple[str, str], int] = {}

@@ -120,7 +120,9 @@ def read_table(
     text = decoded_text(path, content, problems)
     if text is None:
         return (), []
-    return table_of_text(path, text, problems, needed=needed, quoted=quoted, only_once=only_once)
+    # Sheets that people filled in hold whole passages.
+    longest = len(text)
+    return table_of_text(path, text, problems, needed=needed, quoted=quoted, only_once=only_once, longest=longest)
 
 
 def table_of_text(

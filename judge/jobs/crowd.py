@@ -47,6 +47,7 @@ from judge.pool.records import PooledResponse, both
 from judge.records import Criterion, Problem, file_problem
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS
+from judge.units import UNITS
 
 _READING = "reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"
 
@@ -201,6 +202,9 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     known_file = KnownFile(Path(plan.known)) if plan.known is not None else None
     texts_at = plan.bank or plan.pool
     pool = read_pool_folder(plan.pool) if plan.pool is not None else None
+    passages = pool is not None and UNITS[pool.unit].listed
+    if passages and plan.unit != "response":
+        raise UsageError(f"--unit {plan.unit}: {plan.pool} is a pool of passages")
     pooled = {Item(response.turn_id, response.response_id): response for response in pool.responses} if pool else {}
     bank = read_bank(plan.bank) if plan.bank is not None else None
     others = {pair: other.response_id for pair, other in other_orders(pool).items()} if pool else {}
@@ -219,9 +223,10 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     texts: dict[Item, str] | None = None
     digests: dict[Item, str] = {}
     if texts_at is not None:
+        passage_texts = _passage_texts(plan.pool) if plan.pool is not None and passages else {}
         texts = {}
         for item in dict.fromkeys(chain.from_iterable(labels.items for labels in graded.labels.values())):
-            if (text := _text(item, bank, pooled)) is not None:
+            if (text := _text(item, bank, pooled, passage_texts)) is not None:
                 texts[item], digests[item] = text
                 continue
             message = f"{item.item_id} has no text in the bank"
@@ -232,7 +237,8 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     steps(Step("writing tables"))
     files = crowd_files(
         graded,
-        unit=plan.unit,
+        unit="passage" if passages else plan.unit,
+        listed={item: response.listed_as for item, response in pooled.items()} if passages else {},
         texts=texts,
         digests=digests,
         turns=subset,
@@ -349,11 +355,26 @@ def _whole(graded: Study, pooled: Collection[Item], others: Mapping[str, str]) -
     return whole
 
 
-def _text(item: Item, bank: Mapping[str, str] | None, pooled: Mapping[Item, PooledResponse]) -> tuple[str, str] | None:
+def _passage_texts(pool: Path) -> dict[str, str]:
+    """The texts of a pool's passages by their keys; none where the pool stands alone."""
+    if not pool_file(pool).with_name("passages.jsonl").exists():
+        return {}
+    return {key: passage.text for key, passage in read_pool_folder(pool, "passages.jsonl").passages.items()}
+
+
+def _text(
+    item: Item,
+    bank: Mapping[str, str] | None,
+    pooled: Mapping[Item, PooledResponse],
+    passages: Mapping[str, str],
+) -> tuple[str, str] | None:
     """The text of an item for people and the digest that names it in gold, by the bank or else the pool."""
     if bank is None:
         response = pooled.get(item)
-        return None if response is None else (response.shown, response_digest(response))
+        if response is None:
+            return None
+        text = passages.get(response.passages[0], "") if UNITS[response.unit].listed else response.shown
+        return text, response_digest(response)
     texts = banked(bank, item.item_id)
     if texts is None:
         return None

@@ -20,7 +20,7 @@ from judge.errors import InputError, UsageError
 from judge.gold import GradeMeanings
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
-from judge.gold.plan import NO_TEXTS, LabelingPlan, can_be_labeled, make_plan, read_plan
+from judge.gold.plan import LabelingPlan, can_be_labeled, make_plan, no_texts, read_plan
 from judge.gold.rows import GoldRow, finder, gold_jsonl, read_gold
 from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sheets import GoldSheet, make_sheet
@@ -161,7 +161,7 @@ class GoldDrawPlan(Options):
     pool: Annotated[Path, Option(metavar="OUT|FILE")]
     """Output folder or its pool.jsonl."""
     n: Annotated[Positive, Option(metavar="N")]
-    """About how many responses to label."""
+    """About how many responses, or what else is pooled, to label."""
     seed: Annotated[Seed, Option(metavar="S")]
     """Seed of the draw."""
     out: Annotated[Path, Option(short="o", metavar="FILE")]
@@ -169,7 +169,8 @@ class GoldDrawPlan(Options):
     judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Draw turns on which the judges of these judgments.jsonl are unsure more often."""
     stratify: Literal["judge"] | None = None
-    """Draw single responses or pairs by the grade in the judgments, a response's citations together, and not turns."""
+    """Draw single responses, pairs or passages by the grade in the judgments, a response's citations together, and not
+    turns."""
     confusion: Annotated[Path | None, Option(metavar="FILE")] = None
     """confusion.tsv of the judge on other gold: draw the grades at which people differ more, and predict the saving."""
     per_run: Annotated[Positive | None, Option(metavar="K")] = None
@@ -242,6 +243,14 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
     return write_split(read_gold(plan.file), plan.share, plan.seed, plan.out, plan.cluster)
 
 
+def unit_of_gold(plan: GoldSplitPlan) -> JudgedUnit:
+    """What the rows to split grade, as far as the default prompts of their criteria tell; else responses."""
+    plan = in_folders(plan, file=("gold.jsonl",))
+    criteria = {row.criterion for row in read_gold(plan.file)}
+    units = {find_criterion(name).unit if name in default_prompts() else "response" for name in criteria}
+    return units.pop() if len(units) == 1 else "response"
+
+
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     """Draw what to label next, with known probabilities; a UsageError says which larger `n` would do."""
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES, confusion=("confusion.tsv",))
@@ -257,12 +266,12 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
                 f"{' '.join(criteria)})"
             )
     without_text = 0
-    if unit.part_of_response and pool_file(plan.pool).with_name("passages.jsonl").exists():
+    if unit.needed_input == "passages" and pool_file(plan.pool).with_name("passages.jsonl").exists():
         pool = read_pool_folder(plan.pool, "passages.jsonl")
         kept = tuple(response for response in pool.responses if can_be_labeled(response, pool))
         without_text = len(pool.responses) - len(kept)
         if without_text and not kept:
-            raise InputError(f"{plan.pool}: {NO_TEXTS}")
+            raise no_texts(pool, plan.pool)
         pool = msgspec.structs.replace(pool, responses=kept)
     _check_units(set(criteria), (), pool)
     if plan.stratify and len(criteria) != 1:
@@ -462,6 +471,8 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
         turns = turns_shown(pool, turns)
     sheet = make_sheet(one_each(pool, plan.seed) if rows is None else pool, prompts, rows, turns)
+    if sheet.not_dealt and not sheet.items:
+        raise no_texts(pool, plan.pool)
     options = SheetOptions(
         assessors=tuple(plan.assessors),
         double=plan.double,
@@ -481,6 +492,8 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
 
 
 def _notes(sheet: GoldSheet, to: str) -> Iterator[str]:
+    if sheet.not_dealt:
+        yield f"{count(sheet.not_dealt, UNITS[sheet.unit].nouns.response)} not dealt: no text of the passage"
     if sheet.without_text:
         yield f"{count(sheet.without_text, 'response')} with passages that have no text: `judge passages` finds texts"
     if to == "csv" and (n := long_cells(sheet)):

@@ -362,7 +362,7 @@ def test_a_judge_of_passages_is_calibrated_by_the_qrels_of_people(tmp_path, caps
     assert (row["gold"], row["n"], row["binary"]) == ("4", "3", "false")
     assert float(row["percent"]) == pytest.approx(2 / 3, abs=1e-6)
     assert "passage_relevance: 1 gold grade above 3 counted as 3" in said
-    assert "1 of 5 gold grades are of responses not in the pool" in " ".join(said.split())
+    assert "1 of 5 gold grades are of passages not in the pool" in " ".join(said.split())
     # Runs are ranked by no mean of what they list.
     assert not (tmp_path / "calibrated" / "systems.tsv").exists()
 

@@ -36,7 +36,7 @@ from judge.stats.tables import MarginalTest
 
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
 NOTES = (
-    "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
+    "Intervals hold 95 % and are over topics: topics, not single items, are what was sampled, and items of one topic "
     "are alike.",
     "The value of a chosen candidate on the grades it was chosen on is too high; optimism is by how much. The ceiling "
     "is the same statistic between assessors. The other columns are in the files "

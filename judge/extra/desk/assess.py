@@ -26,9 +26,10 @@ from judge.extra.desk.app import listen, serve_desk
 from judge.extra.desk.store import DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
 from judge.gold.dealing import DOUBLE, deal, shared_items
-from judge.gold.plan import NO_TEXTS, PlanRow, can_be_labeled, plan_row, read_plan
+from judge.gold.plan import PlanRow, can_be_labeled, no_texts, plan_row, read_plan
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
+from judge.gold.sheets import readable
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
 from judge.io.ids import natural_key
 from judge.io.plan import Amount, Option, Options
@@ -112,15 +113,16 @@ class Work:
         self.criteria = criteria = _criteria(plan, drawn, pool)
         if not there and any({"passages", "sentences"} & set(criterion.inputs) for criterion in criteria.values()):
             pool = read_pool_folder(plan.pool, "passages.jsonl")
-        self.passages = {key: passage.text for key, passage in pool.passages.items()}
+        self.passages = {key: readable(passage.text) for key, passage in pool.passages.items()}
         check_unit(tuple(criteria.values()), pool.unit)
         rows = _responses(one_each(pool, plan.seed) if drawn is None else pool, drawn, str(plan.plan))
         self.not_dealt = len(rows)
         rows = {response: row for response, row in rows.items() if can_be_labeled(response, pool)}
         self.not_dealt -= len(rows)
-        """Citations whose passage has no text, which nobody can grade."""
+        """Citations and passages without a text of the passage, which nobody can grade."""
+        self.unit = UNITS[pool.unit]
         if not rows:
-            raise InputError(f"{plan.pool}: {NO_TEXTS}")
+            raise no_texts(pool, plan.pool)
         self.responses = tuple(rows)
         self._answers = {
             (entry.run_id, answer.turn_id): answer.text for answer in pool.answers for entry in answer.runs
@@ -143,12 +145,16 @@ class Work:
         self.settings = {
             "assessors": ", ".join(plan.assessors),
             "prompts": ", ".join(f"{prompt.prompt_id} ({prompt.digest[:12]})" for prompt in criteria.values()),
-            "items": f"{count(len(self.items), UNITS[pool.unit].nouns.response)} ({digest[:12]})",
+            "items": f"{count(len(self.items), self.unit.nouns.response)} ({digest[:12]})",
             "double": f"{plan.shared:g}",
             "seed": str(plan.seed),
             "made": made,
         }
         """What the labels belong to, in words."""
+
+    def text_of(self, response: PooledResponse) -> str:
+        """What is labeled, as a text: a passage, or what the run said."""
+        return self.passages[response.passages[0]] if self.unit.listed else response.shown
 
     def around(self, item: PlanRow, sentence: str) -> tuple[str, str] | None:
         """What a run's answer says before and after one of its sentences; None where the answer is not known."""
@@ -300,6 +306,8 @@ class AssessDesk:
         self._work = work
         self._store = store
         self.not_dealt = work.not_dealt
+        self.noun = work.unit.nouns.response
+        """What one is called that is labeled."""
 
     def app(self, hosts: Sequence[str] = (), port: int = 0) -> desk.Guard:
         """The application; see `desk_app`."""
@@ -353,6 +361,7 @@ class AssessDesk:
             tasks=[self._line(task, labeled.get(task.place)) for task in listed[first : first + LISTED]],
             kept=kept,
             filters={name: words for name, (words, _) in FILTERS.items()},
+            noun="passage" if self._work.unit.listed else "response",
             page=page,
             pages=pages,
             **self._shown(visit),
@@ -401,7 +410,7 @@ class AssessDesk:
 
     def _line(self, task: DeskTask, choice: Label | None) -> dict[str, object]:
         """A line of the list; without a label it has no words."""
-        text = self._work.responses[task.item].shown
+        text = self._work.text_of(self._work.responses[task.item])
         return {
             "task": task,
             "beginning": f"{text[:_BEGINNING]}…" if len(text) > _BEGINNING else text,
@@ -423,12 +432,14 @@ def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, obj
         "guidance": guidance(criterion),
         "sentence_levels": [(level.label, level.description) for level in criterion.sentence_levels],
         "response": response.text or NO_ANSWER,
+        "passage": work.text_of(response) if work.unit.listed else None,
         "second": response.second,
         # Of a citation, what the answer says before and after it.
         "around": work.around(item, response.text) if UNITS[response.unit].part_of_response else None,
         # None for a passage without a text.
         "passages": [work.passages.get(key) for key in response.passages],
-        # Whether a judge sees them under this prompt, and the conversation.
+        # What a judge sees under this prompt: these inputs, such as passages, and the conversation.
+        "inputs": criterion.inputs,
         "passages_count": "passages" in criterion.inputs,
         "turn": work.turns.get(item.turn_id),
         "turn_counts": needs_turn(criterion),
@@ -522,7 +533,7 @@ def serve_assess(
     """
     with open_assess_desk(plan) as (assess, store):
         if assess.not_dealt:
-            note(f"{count(assess.not_dealt, 'citation')} not dealt: no text of the passage")
+            note(f"{count(assess.not_dealt, assess.noun)} not dealt: no text of the passage")
         listener = listen(plan.host, plan.port)
         serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
         return tuple((seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats)

@@ -45,6 +45,7 @@ from judge.runs.records import Turn
 from judge.runs.sources import find_sources
 from judge.runs.topics import stored_topics, topic_turns
 from judge.stats.tables import Undefined
+from judge.units import UNITS
 
 
 class ProbedResponses(TrackYear, section="reading"):
@@ -136,7 +137,7 @@ class ProbeInputs:
         self.items = draw_items(pool, plan.items, seed, with_passages=with_passages, turns=self.turns)
         if not self.items:
             raise InputError(
-                f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
+                f"{plan.folder or ', '.join(map(str, plan.runs))}: no {UNITS[pool.unit].nouns.response} can be drawn"
                 + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
             )
         turn_ids = {item.response.turn_id for item in self.items}
@@ -245,7 +246,7 @@ def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[s
         )
         pooled = pool_runs(pooling, steps)
         if not pooled.pool.responses:
-            raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+            raise InputError(UNITS[unit].words.none_left, pooled.submitted.problems)
         return pooled.pool, pooled.turns
     pool = OutputFolder(plan.folder).pool
     return pool, turns_shown(pool, topic_turns(plan.topics))

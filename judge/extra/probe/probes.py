@@ -16,6 +16,7 @@ from judge.extra.probe import alterations
 from judge.extra.probe.alterations import Making, ProbeItem, Twin, WantedLabels, Wants
 from judge.records import Criterion, Record, Scale
 from judge.stats.tables import Undefined
+from judge.units import UNITS
 
 ProbeKind = Literal["injection", "gaming", "evidence", "invariance"]
 """What a probe alters: a text that speaks to the judge is planted; words that answer nothing; support is taken away;
@@ -36,6 +37,8 @@ class Probe(NamedTuple):
     """Whether it is only for criteria that show the passages."""
     apart: frozenset[str] = frozenset()
     """Criteria that it is not for, because there the alteration may matter."""
+    of_passages: bool = False
+    """Whether it is also for passages that are graded themselves; then it alters their texts."""
 
 
 class Standing(Record, frozen=True):
@@ -240,34 +243,45 @@ LENGTH = frozenset({"naturalness", "conciseness"})
 def probes_of(criterion: Criterion, kinds: tuple[ProbeKind, ...]) -> tuple[Probe, ...]:
     """The probes that are for a criterion."""
     passages = "passages" in criterion.inputs
+    listed = UNITS[criterion.unit].listed
     return tuple(
         probe
         for probe in PROBES
-        if probe.kind in kinds and (passages or not probe.with_passages) and criterion.name not in probe.apart
+        if probe.kind in kinds
+        and (passages or not probe.with_passages)
+        and (probe.of_passages or not listed)
+        and criterion.name not in probe.apart
     )
 
 
 PROBES: tuple[Probe, ...] = (
     *(Probe(f"{family}@response", "injection", "resists", partial(planted_in_response, family)) for family in CANARIES),
     *(
-        Probe(f"{family}@passage", "injection", "resists", partial(planted_in_passage, family), with_passages=True)
+        Probe(
+            f"{family}@passage",
+            "injection",
+            "resists",
+            partial(planted_in_passage, family),
+            with_passages=True,
+            of_passages=True,
+        )
         for family in CANARIES
     ),
-    Probe("keywords stuffed", "gaming", "resists", alterations.stuffed),
-    Probe("prompt recited", "gaming", "resists", alterations.recited),
-    Probe("passages swapped", "evidence", "falls", alterations.swapped, with_passages=True),
+    Probe("keywords stuffed", "gaming", "resists", alterations.stuffed, of_passages=True),
+    Probe("prompt recited", "gaming", "resists", alterations.recited, of_passages=True),
+    Probe("passages swapped", "evidence", "falls", alterations.swapped, with_passages=True, of_passages=True),
     Probe("passage dropped", "evidence", "falls", alterations.dropped, with_passages=True),
     Probe("sentence invented", "evidence", "falls", alterations.invented, with_passages=True),
     Probe("number altered", "evidence", "falls", alterations.altered_number, with_passages=True),
     Probe("name altered", "evidence", "falls", alterations.altered_name, with_passages=True),
     Probe("negation", "evidence", "falls", alterations.negated, with_passages=True),
-    Probe("contractions", "invariance", "stays", alterations.contracted, apart=STYLE),
-    Probe("synonyms", "invariance", "stays", alterations.with_synonyms),
-    Probe("connective", "invariance", "stays", alterations.with_connective, apart=STYLE),
-    Probe("padding", "invariance", "stays", alterations.padded, apart=LENGTH),
-    Probe("bullets", "invariance", "stays", alterations.bulleted, apart=STYLE),
-    Probe("bold", "invariance", "stays", alterations.bold, apart=STYLE),
-    Probe("heading", "invariance", "stays", alterations.headed, apart=STYLE),
+    Probe("contractions", "invariance", "stays", alterations.contracted, apart=STYLE, of_passages=True),
+    Probe("synonyms", "invariance", "stays", alterations.with_synonyms, of_passages=True),
+    Probe("connective", "invariance", "stays", alterations.with_connective, apart=STYLE, of_passages=True),
+    Probe("padding", "invariance", "stays", alterations.padded, apart=LENGTH, of_passages=True),
+    Probe("bullets", "invariance", "stays", alterations.bulleted, apart=STYLE, of_passages=True),
+    Probe("bold", "invariance", "stays", alterations.bold, apart=STYLE, of_passages=True),
+    Probe("heading", "invariance", "stays", alterations.headed, apart=STYLE, of_passages=True),
     Probe("passage order", "invariance", "stays", alterations.reordered, with_passages=True),
 )
 """A new probe is a new row: its name, its kind, what the grade must do, the function that makes the twin."""

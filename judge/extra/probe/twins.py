@@ -64,7 +64,15 @@ def is_complete(response: PooledResponse, pool: Pool) -> bool:
 def make_twin(probe: Probe, item: ProbeItem, criterion: Criterion, seed: int) -> Twin | Undefined:
     """The twin of an item under a probe; random choices depend on seed, probe and item alone."""
     rng = _rng(seed, probe.name, item.response.response_id)
-    return probe.make(item, wanted_labels(criterion), rng)
+    labels = wanted_labels(criterion)
+    if not UNITS[criterion.unit].listed:
+        return probe.make(item, labels, rng)
+    # What is graded is the passage, so it is altered as a response would be.
+    graded = msgspec.structs.replace(item.response, text=item.passages[0])
+    twin = probe.make(msgspec.structs.replace(item, response=graded), labels, rng)
+    if isinstance(twin, Undefined):
+        return twin
+    return msgspec.structs.replace(twin, text="", passages=twin.passages if probe.with_passages else (twin.text,))
 
 
 def wanted_labels(criterion: Criterion) -> WantedLabels:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from judge.ask.prompt import NO_ANSWER, guidance
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.dealing import DOUBLE, deal
-from judge.gold.plan import PlanRow
+from judge.gold.plan import PlanRow, can_be_labeled
 from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, file_problem
+from judge.records import Criterion, JudgedUnit, file_problem
 from judge.records import Problem as Problem
 from judge.runs.records import Turn
 from judge.units import UNITS
@@ -50,6 +50,7 @@ class SheetItem(NamedTuple):
     conversation: tuple[tuple[str, str], ...]
     """Who said what before the response, and reference answers where a prompt shows them; empty without topics."""
     response: str
+    """What is graded: what the run said, or a passage."""
     passages: tuple[str, ...]
     """The texts of the used passages, in the order in which a judge sees them; empty where no prompt shows them."""
 
@@ -59,11 +60,19 @@ class GoldSheet(NamedTuple):
 
     rubrics: tuple[SheetRubric, ...]
     items: tuple[SheetItem, ...]
+    unit: JudgedUnit = "response"
+    not_dealt: int = 0
+    """How many are left out, because nobody can grade a passage without a text."""
+
+    @property
+    def noun(self) -> str:
+        """What the text to grade is called."""
+        return "passage" if UNITS[self.unit].listed else "response"
 
     @property
     def shows_passages(self) -> bool:
-        """Whether a prompt shows a judge the passages."""
-        return any("passages" in rubric.inputs for rubric in self.rubrics)
+        """Whether a prompt shows a judge the passages beside what is graded."""
+        return not UNITS[self.unit].listed and any("passages" in rubric.inputs for rubric in self.rubrics)
 
     @property
     def without_text(self) -> int:
@@ -76,7 +85,8 @@ def make_sheet(
 ) -> GoldSheet:
     """The sheet of the planned responses, or of all responses of a pool; without turns it shows no conversation.
 
-    An InputError if the plan names responses that the pool does not have; each is listed. A UsageError if a criterion
+    What nobody can grade is left out. An InputError if the plan names responses that the pool does not have; each is
+    listed. A UsageError if a criterion
     has no prompt, a prompt needs the conversation, or the topics lack a turn.
     """
     responses = {(response.turn_id, response.response_id): response for response in pool.responses}
@@ -107,13 +117,13 @@ def make_sheet(
     if turns is not None and (missing := sorted({turn for turn, _ in wanted} - turns.keys(), key=natural_key)):
         raise UsageError(f"the topics (--topics) lack turns of the sheet: {', '.join(missing[:5])}")
     _check_ids(wanted)
-    order = sorted(wanted, key=natural_order)
+    if not wanted:
+        raise InputError("there is nothing to label: the pool is empty")
+    order = [key for key in sorted(wanted, key=natural_order) if can_be_labeled(responses[key], pool)]
     items = tuple(
         _item(responses[key], wanted[key], pool, turns[key[0]] if turns is not None else None, inputs) for key in order
     )
-    if not items:
-        raise InputError("there is nothing to label: the pool is empty")
-    return GoldSheet(rubrics=tuple(rubrics), items=items)
+    return GoldSheet(rubrics=tuple(rubrics), items=items, unit=pool.unit, not_dealt=len(wanted) - len(order))
 
 
 def shares(
@@ -142,10 +152,10 @@ def shares(
     return items_of
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     r"""A text as people read it: line breaks kept, control characters and lone surrogates replaced.
 
-    >>> _readable("a\r\nb\x1b[1m")
+    >>> readable("a\r\nb\x1b[1m")
     'a\nb\ufffd[1m'
     """
     return _UNREADABLE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -182,28 +192,35 @@ def _item(
     statements: list[str] = []
     if turn is not None:
         for exchange in turn.context:
-            conversation.append(("User", _readable(exchange.utterance)))
+            conversation.append(("User", readable(exchange.utterance)))
             conversation.append(("System", _answer(exchange.response, response)))
-        conversation.append(("User", _readable(turn.utterance)))
+        conversation.append(("User", readable(turn.utterance)))
+        if "resolved_utterance" in inputs and turn.resolved_utterance != turn.utterance:
+            conversation.append(("In full", readable(turn.resolved_utterance or "")))
         if "reference" in inputs:
-            conversation.extend(("Reference", _readable(text)) for text in turn.references)
+            conversation.extend(("Reference", readable(text)) for text in turn.references)
         if "ptkb" in inputs:
-            statements = [_readable(statement.text) for statement in turn.ptkb]
+            statements = [readable(statement.text) for statement in turn.ptkb]
     passages = response.passages if "passages" in inputs else ()
+    texts = tuple(readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages)
+    text = _answer(response.shown, response)
+    if UNITS[response.unit].listed:
+        text = readable(pool.passages[response.passages[0]].text)
+        texts = ()
     return SheetItem(
         turn_id=response.turn_id,
         response_id=response.response_id,
         criteria=tuple(sorted(criteria)),
         statements=tuple(statements),
         conversation=tuple((who, text) for who, text in conversation if text),
-        response=_answer(response.shown, response),
-        passages=tuple(_readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
+        response=text,
+        passages=texts,
     )
 
 
 def _answer(text: str, item: PooledResponse) -> str:
     """What the run said; of a dialogue also where it said nothing."""
-    return _readable(text) or (NO_ANSWER if UNITS[item.unit].by_topic else "")
+    return readable(text) or (NO_ANSWER if UNITS[item.unit].by_topic else "")
 
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:

@@ -33,15 +33,15 @@ LARGEST_CELL = 32_767
 """The most characters that a spreadsheet shows in a cell."""
 
 
-def sheet_csv(assessor: str, items: Sequence[SheetItem]) -> bytes:
-    """The rows that one assessor fills in."""
+def sheet_csv(noun: str, assessor: str, items: Sequence[SheetItem]) -> bytes:
+    """The rows that one assessor fills in; `noun` heads the texts to grade."""
     # A cell for each passage: a spreadsheet cuts a cell that holds them all.
     most = max((len(item.passages) for item in items), default=0)
     rows: list[tuple[str, ...]] = []
     for item in items:
         for criterion in item.criteria:
             rows.append((item.turn_id, item.response_id, criterion, assessor, "", "", *_texts(item, most)))
-    return _table_bytes((*COLUMNS, "response", *(f"passage_{n}" for n in range(1, most + 1))), rows)
+    return _table_bytes((*COLUMNS, noun, *(f"passage_{n}" for n in range(1, most + 1))), rows)
 
 
 def long_cells(sheet: GoldSheet) -> int:
@@ -156,7 +156,7 @@ def config_xml(sheet: GoldSheet) -> bytes:
     for name, title in (
         ("about_user", "About the user"),
         ("conversation", "Conversation"),
-        ("response", "Response to assess"),
+        ("response", f"{sheet.noun.capitalize()} to assess"),
         ("passages", "Passages it names"),
     ):
         if name in shown:
@@ -216,6 +216,7 @@ def form_page(sheet: GoldSheet, assessor: str, items: Sequence[SheetItem]) -> by
         script=Markup(script),  # noqa: S704 - our own script
         key=key,
         assessor=assessor,
+        noun=sheet.noun,
         items=items,
         labels=sum(len(item.criteria) for item in items),
         rubrics=tuple(map(_shown, sheet.rubrics)),
@@ -238,6 +239,7 @@ def worker_form(sheet: GoldSheet, per_task: int) -> str:
     return render_page(
         _PAGES,
         "mturk.html",
+        noun=sheet.noun,
         rubrics=rubrics,
         slots=range(1, per_task + 1),
         conversation=any(item.conversation or item.statements for item in sheet.items),
@@ -263,7 +265,7 @@ class SheetOptions(NamedTuple):
 
 
 def _csv(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    files = {f"{name}.csv": sheet_csv(*share) for name, share in _by_assessor(sheet, options).items()}
+    files = {f"{name}.csv": sheet_csv(sheet.noun, *share) for name, share in _by_assessor(sheet, options).items()}
     return {**files, "levels.csv": levels_csv(sheet)}
 
 

@@ -36,6 +36,7 @@ from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import recorded_options
 from judge.pool.conversation import turns_shown
 from judge.records import Estimate
+from judge.units import UNITS
 
 CERTIFICATE = "certificate.json"
 RECORD = "calibration.sha256"
@@ -137,7 +138,8 @@ def _compared(
     if inputs.gold.columns:
         warnings.insert(0, "files of columns do not say how their grades were made; they are taken as given blind")
     if unmatched:
-        warnings.append(f"{unmatched} of {len(labeled.rows)} gold grades are of responses not in the pool")
+        things = UNITS[pool.unit if pool else "response"].nouns.responses
+        warnings.append(f"{unmatched} of {len(labeled.rows)} gold grades are of {things} not in the pool")
     record = labeled.record
     openings = record.opening.number if record else None
     found = calibrate(panels, msgspec.structs.replace(inputs.options, openings=openings), steps)

@@ -10,9 +10,9 @@ try {
 } catch {
   // A browser that keeps nothing has them turned off page by page.
 }
-// On a phone, passages are titles at first.
+// On a phone, passages are titles at first; where passages are labeled, what was said before is.
 if (matchMedia("(max-width: 40rem)").matches) {
-  for (const passage of document.querySelectorAll(".evidence > details[open]")) passage.open = false;
+  for (const passage of document.querySelectorAll(":is(.evidence, .talk) > details[open]")) passage.open = false;
 }
 document.addEventListener("keydown", (event) => {
   const form = document.getElementById("label");
