@@ -12,7 +12,7 @@ from judge.errors import refuse
 from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, pair_digest, response_digest, row_key, text_digest
-from judge.io.ids import ALIKE, names_alike, natural_key, topic_of
+from judge.io.ids import ALIKE, column, names_alike, natural_key, own_turn_id, topic_of
 from judge.io.text import count, examples, shown, storable, tally
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
@@ -84,6 +84,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     responses = options.pool.responses if options.pool else ()
     pooled: dict[tuple[str, str], PooledResponse] = {}
     for response in responses:
+        # Qrels name a dialogue by its topic, and a passage by its own id.
+        pooled[response.listed_under, column(response.listed_as)] = response
         pooled[response.listed_under, response.response_id] = response
         pooled[response.turn_id, response.response_id] = response
     repeated = unable = 0
@@ -202,11 +204,14 @@ def _add_text(
             return [("not_in_bank", "$.response_id", f"{shown(response_id)} has no text in the bank")]
         values["text_sha256"] = banked_digest(texts)
     if options.pool is not None:
-        response = by_id.get((str(values.get("turn_id")), response_id))
+        turn_id = str(values.get("turn_id"))
+        response = by_id.get((turn_id, response_id)) or by_id.get((own_turn_id(turn_id), response_id))
         if response is None:
             return [("not_in_pool", "$.response_id", f"the pool has no {shown(response_id)} in this turn")]
-        # Qrels list dialogues by topic.
+        if values.get("topic_id") == topic_of(turn_id):
+            values["topic_id"] = response.topic_id
         values["turn_id"] = response.turn_id
+        values["response_id"] = response.response_id
         values["text_sha256"] = response_digest(response)
         # One text may rest on different passages in different runs, so the row names a run.
         if values.get("run_id") is None and response.runs:

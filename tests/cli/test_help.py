@@ -284,7 +284,7 @@ def test_a_parser_without_examples_ends_with_the_exit_codes() -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("calibrate --gold g --judgments j --temperature 0.5 --topics t", "--temperature, --topics: "),
+        ("calibrate --gold g --judgments j --temperature 0.5 --topics t", "--temperature: "),
         ("calibrate --gold g --judgments j --max-cost 1", "--max-cost: "),
         ("calibrate --gold g --judgments j --polarity lower", "--polarity: "),
         ("calibrate --gold g --judgments j --seal s", "--seal: "),

@@ -268,11 +268,19 @@ def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:
         ("turn_id,turn_id\n1,2\n", ("repeated_column", "line 1")),
         ("turn_id,grade\n", ("empty_file", "line 1")),
         ('turn_id,grade\n1_1,"2\n1_2,3\n', ("not_a_table", "line 2")),
-        ("turn_id,grade\n1_1," + "9" * 200_000 + "\n", ("not_a_table", "line 2")),
     ],
 )
 def test_what_is_no_table_is_a_fault(tmp_path: Path, content: str, fault: tuple[str, str]) -> None:
     assert faults("csv", put(tmp_path / "t.csv", content))[0] == fault
+
+
+def test_a_cell_may_hold_a_passage_of_any_length_and_a_grade_may_not(tmp_path: Path) -> None:
+    head = "turn_id,response_id,criterion,assessor,grade,passage\n"
+    long = put(tmp_path / "long.csv", f"{head}1_1,R1,relevance,ann,2,{'owl ' * 50_000}\n")
+    assert [row.grade for row in imported("csv", long).rows] == [2]
+    assert faults("csv", put(tmp_path / "t.csv", f"{head}1_1,R1,relevance,ann,{'9' * 200_000},\n")) == [
+        ("wrong_value", "line 2: $.grade")
+    ]
 
 
 def test_a_mapped_column_must_be_there_and_a_field_must_exist(tmp_path: Path) -> None:

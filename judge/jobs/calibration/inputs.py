@@ -10,6 +10,7 @@ from pydantic import Field
 from judge.ask.criteria import alias_notes, default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions
+from judge.ask.prompt import needs_turn
 from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, Labels, labels_of, read_labels
 from judge.calibrate import CalibrationOptions
@@ -44,6 +45,7 @@ from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.judges.backends.baseline import BASELINES
 from judge.pool.bank import read_pool_folder
+from judge.pool.conversation import turns_shown
 from judge.pool.lists import read_families
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
@@ -141,8 +143,7 @@ class CalibrationPlan(
         if self.models and not (self.prompts and self.pool and self.out):
             raise UsageError(ASKING)
         if not self.models:
-            # Without a folder to write, nothing shows the conversations.
-            self.refuse_unused((*_OF_ASKING, *(() if self.out else ("topics",))), NEEDLESS)
+            self.refuse_unused(_OF_ASKING, NEEDLESS)
         if self.scale is None:
             self.refuse_unused(["polarity"], "it says which end of --scale is good")
         if self.test is None:
@@ -339,16 +340,25 @@ def with_baselines(
 
 
 def _baseline(name: str, inputs: CalibrationInputs, rows: Sequence[GoldRow], pool: Pool) -> tuple[Labels, ...]:
-    """The labels of a baseline under the first prompt of each criterion that it can grade, the default prompt last."""
-    gradable: list[Criterion] = []
+    """The labels of a baseline under the first prompt of each criterion that it can grade, the default prompt last.
+
+    Where the conversations are not known, prompts that show them are left out, which a note says.
+    """
+    turns = turns_shown(pool, inputs.topics) or {}
+    wanted: list[Task] = []
     for criterion in sorted({row.criterion for row in rows}):
         judged = [prompt for prompt in inputs.prompts.values() if prompt.name == criterion]
         default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
         fitting = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and takes(name, prompt))
-        if prompt := next(fitting, None):
-            inputs.prompts.setdefault(prompt.prompt_id, prompt)
-            gradable.append(prompt)
-    if not gradable:
+        if (prompt := next(fitting, None)) is None:
+            continue
+        tasks = gold_tasks(rows, pool, [prompt], 1, str(inputs.plan.gold[0]))
+        if needs_turn(prompt) and any(task.response.turn_id not in turns for task in tasks):
+            inputs.notes += (f"{name} is not compared under {prompt.prompt_id}: it needs the conversations (--topics)",)
+            continue
+        inputs.prompts.setdefault(prompt.prompt_id, prompt)
+        wanted += tasks
+    if not wanted:
         return ()
-    results = ask_free(name, gold_tasks(rows, pool, gradable, 1, str(inputs.plan.gold[0])), pool)
+    results = ask_free(name, wanted, pool, turns)
     return in_pool(labels_of(results, name, sha256(b"")), pool)
