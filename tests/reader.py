@@ -176,6 +176,17 @@ def _passage_qrels(path: Path) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
+def _passage_gold(path: Path) -> None:
+    """Grades by people of every passage of half of the turns."""
+    lines = []
+    for turn_id in (f"{topic}-1_{turn}" for topic in (1, 2, 3) for turn in (1, 2, 3)):
+        for place, passage in enumerate(_passages()):
+            row = {"turn_id": turn_id, "topic_id": turn_id[:3], "criterion": "passage_relevance", "grade": place % 4}
+            row |= {"assessor": "ann", "response_id": passage["id"], "inclusion_probability": 0.5}
+            lines.append(f"{json.dumps(row)}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def _hash_list() -> str:
     rows = [(*passage["id"].rsplit(":", 1), passage["contents"]) for passage in _passages()]
     return "".join(f"{name}\t{part}\t{hashlib.md5(text.encode()).hexdigest()}\n" for name, part, text in rows)
@@ -292,6 +303,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "judge evaluate qrels: out": _judged_once,
     "b": _overlapping,
     "people.jsonl": _matched,
+    "docs/passage-grades.md: people.jsonl": _passage_gold,
     "matched": _by("nuggets", "match", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "baseline/overlap"),
     "manual.json": lambda path: path.write_bytes(
         gzip.decompress((EXAMPLE / "runs/orchard-manual.json.gz").read_bytes())

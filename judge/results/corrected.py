@@ -208,15 +208,21 @@ def _bounds(
     return low, high
 
 
-def _flags(run: RunTurns, correction: Corrected, *, own_family: bool) -> tuple[RowFlag, ...]:
+def gold_flags(correction: Corrected) -> set[RowFlag]:
+    """What is to be said of a mean by its gold."""
     of_gold: dict[RowFlag, bool] = {
-        "SELF": own_family,
         "UNCORRECTED": correction.value is None,
         "DEGENERATE": correction.degenerate,
         "FEWGOLD": correction.method in {"ppi++", "ppi++ pooled", "gold only"} and correction.drawn < FEWEST_OWN,
         "FAMILY": correction.method == "family",
     }
-    flags = {*run_flags(run), *(flag for flag, applies in of_gold.items() if applies)}
+    return {flag for flag, applies in of_gold.items() if applies}
+
+
+def _flags(run: RunTurns, correction: Corrected, *, own_family: bool) -> tuple[RowFlag, ...]:
+    flags = {*run_flags(run), *gold_flags(correction)}
+    if own_family:
+        flags.add("SELF")
     return tuple(flag for flag in get_args(RowFlag) if flag in flags)
 
 

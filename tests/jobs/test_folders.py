@@ -151,6 +151,8 @@ OPTIONAL = (
         "ptkb.tsv ptkb.json ptkb.md ptkb.tex"),
     ("evaluate-passages", f"evaluate passages --runs {{}}/one --qrels {{}}/passages.qrel {_LINKS}",
         "ptkb.tsv ptkb.json ptkb.md ptkb.tex"),
+    ("evaluate-passages", "evaluate passages --runs {}/one --qrels {}/passages.qrel --gold {}/passages.qrel",
+        "corrected.*"),
     ("evaluate-statements", "evaluate statements --runs {}/one --qrels {}/nist {}/org",
         "side_by_side.* nist_*.svg nist_*.png org_*.svg org_*.png"),
     ("evaluate-qrels", "evaluate qrels {}/judged {}/judged", f"{_RANKED} slopes.*"),

@@ -98,6 +98,7 @@ def passages(plan: rankings.PassagesPlan, output: RankingFormat) -> int:
 
     Runs may be in any format of the tracks, or TREC runs of six columns. The first 1,000 passages of a turn count, each
     once. --by shows nDCG@5, or the measure of --main, by topic, by depth of the turn, or by dependence on the PTKB.
+    --gold corrects the measures by a judge's grades with people's grades of whole turns, or of single passages.
     """
     return _rankings(plan, output, rankings.evaluate_passages)
 
@@ -115,7 +116,7 @@ def _rankings(
     plan: rankings.RankingsPlan, output: RankingFormat, evaluate: Callable[..., rankings.RankingsOutcome]
 ) -> int:
     if output.format in BOARDS:
-        plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")
+        plan.refuse_unused(["by", "gold"], f"--format {output.format} prints lines of whole runs")
     else:
         output.refuse_unused(["per_turn"], f"it needs --format {' or '.join(BOARDS)}; --out writes turns.tsv")
     outcome = _evaluated("grades", evaluate, plan)

@@ -10,6 +10,7 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate import breakdown
+from judge.extra.evaluate.corrected import CorrectedRuns, Corrector, PeopleGrades, people_of_qrels, people_of_rows
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
 from judge.extra.evaluate.measured import (
     MAIN_OF_PASSAGES,
@@ -23,6 +24,8 @@ from judge.extra.evaluate.measured import (
     ranking_tables,
     turns_tsv,
 )
+from judge.gold.seal import read_unsealed
+from judge.io.files import read_content
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import natural_key, safe_names
 from judge.io.installed import undrawn
@@ -37,6 +40,7 @@ from judge.runs.formats import find_runs
 from judge.runs.formats.trec import looks_like_trec_run
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id
+from judge.stats.gold_sample import Target
 
 _Assessments = list[tuple[str, dict[str, dict[str, int]]]]
 """Names with grades by turn id and item id."""
@@ -72,6 +76,11 @@ class PassagesPlan(RankingsPlan):
 
     qrels: Annotated[Path, Option(metavar="FILE")]
     """Grades of passages."""
+    gold: Annotated[Path | None, Option(metavar="FILE")] = None
+    """People's grades of a part of these passages, which correct the measures: gold (JSONL) with probabilities, or
+    qrels, of which turns graded wholly count."""
+    target: Target = "topics"
+    """With --gold, corrected measures of the runs on topics like these, or of these turns alone."""
     main: Annotated[str, Option(metavar="NAME")] = MAIN_OF_PASSAGES
     """The measure by which runs are ordered, compared and taken apart."""
 
@@ -95,12 +104,16 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
     evaluations: tuple[Evaluation, ...]
     facts: dict[str, breakdown.TurnFacts]
     warnings: tuple[str, ...]
+    corrected: CorrectedRuns | None = None
+    """The same corrected by people's grades, if there are any."""
 
     def tables(self, by: breakdown.RunTable) -> tuple[Table[Any], ...]:
-        """The tables with a line for each run, pair, topic and so on.
+        """The tables with a line for each run, pair, topic and so on; of corrected runs those under the main measure.
 
         A UsageError if nothing says the depth of the turns, or which depend on the PTKB.
         """
+        if self.corrected is not None and by == "run":
+            return (self.corrected.table([self.evaluations[0].asked.main]),)
         grids = ranking_tables(self.evaluations, self.facts, by)
         if not grids:
             raise breakdown.unknown_facts(by)
@@ -110,15 +123,36 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
 def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the passages of runs by grades, and write the tables if the plan names a folder.
 
-    An InputError if a run has no turn of the grades.
+    An InputError if a run has no turn of the grades, or people's grades are no sample of what they grade.
     """
+    if plan.gold is None:
+        plan.refuse_unused(["target"], "it needs --gold")
+    elif plan.by != "run":
+        plan.refuse_unused(["gold"], f"--by {plan.by} is by the grades of --qrels alone")
     problems: list[Problem] = []
     notes: list[str] = []
     topics = read_topics(plan.topics) if plan.topics is not None else None
     known: Collection[str] = turns_by_id(topics) if topics is not None else _turns_of_first(plan)
     assessments = _read_assessments([plan.qrels], problems, known, notes)
-    outcome = _measure_runs(plan, passage_ranking, assessments, topics, problems, steps)
+    people = _people(plan, assessments[0][1], notes) if assessments else None
+    outcome = _measure_runs(plan, passage_ranking, assessments, topics, problems, steps, people)
     return msgspec.structs.replace(outcome, warnings=(*notes, *outcome.warnings))
+
+
+def _people(plan: PassagesPlan, judged: Mapping[str, Mapping[str, int]], notes: list[str]) -> PeopleGrades | None:
+    """People's grades of passages that the qrels grade; `notes` are as for `read_grades`."""
+    if plan.gold is None:
+        return None
+    name = str(plan.gold)
+    if read_content(plan.gold).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        rows = read_unsealed([plan.gold], "no measure of passages opens them; give the dev part")
+        people = people_of_rows(rows, judged, name)
+    else:
+        people = people_of_qrels(read_grades(plan.gold, judged.keys(), notes), judged, plan.target, name)
+    highest = max(grade for items in people.grades.values() for grade in items.values())
+    if highest > _HIGHEST_GRADE:
+        raise InputError(f"{name}: grade {highest}: expected at most {_HIGHEST_GRADE}")
+    return people
 
 
 def _turns_of_first(plan: PassagesPlan) -> Collection[str]:
@@ -179,6 +213,7 @@ def _measure_runs(
     topics: Sequence[Topic] | None,
     problems: list[Problem],
     steps: Steps,
+    people: PeopleGrades | None = None,
 ) -> RankingsOutcome:
     """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
 
@@ -201,15 +236,23 @@ def _measure_runs(
             raise UsageError(f"{name}: no {item} has grade {plan.relevant} or more; the highest is {highest}")
     graded = set(itertools.chain.from_iterable(grades for _, grades in assessments))
     evaluators = [Evaluator(name, grades, asked) for name, grades in assessments]
-    warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems)
+    corrector = None
+    if people is not None and isinstance(plan, PassagesPlan):
+        corrector = Corrector(people, assessments[0][1], asked, plan.target)
+    warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems, corrector)
     steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
+    corrected = None
+    if corrector is not None:
+        corrected = corrector.result(evaluations[0])
+        warnings += corrector.cautions
     facts = breakdown.turn_facts(graded, topics)
     warnings += undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
-    outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
+    outcome = RankingsOutcome(evaluations, facts, tuple(warnings), corrected)
     outcome.tables(plan.by)
     if plan.out is not None:
-        inputs = [file for file in (*qrels, plan.topics) if file is not None]
+        gold = plan.gold if isinstance(plan, PassagesPlan) else None
+        inputs = [file for file in (*qrels, plan.topics, gold) if file is not None]
         inputs += find_runs(plan.runs, also=lambda _, head: looks_like_trec_run(head))[0]
         replace_folder(plan.out, _files(outcome, steps), f"{item}s.sha256", inputs=inputs)
     return outcome
@@ -221,6 +264,7 @@ def _add_runs(
     graded: Collection[str],
     turns: Mapping[str, Turn] | None,
     problems: list[Problem],
+    corrector: Corrector | None,
 ) -> list[str]:
     """Measure each run, unless runs or grades have problems; a warning for each thing that was passed over."""
     warnings: list[str] = []
@@ -240,6 +284,8 @@ def _add_runs(
                 problems.append(problem)
             elif not any(earlier.severity == "error" for earlier in problems):
                 evaluator.add(run)
+                if corrector is not None:
+                    corrector.add(run)
     if not measured:
         problems += itertools.chain.from_iterable(ungraded.values())
     if errors := [problem for problem in problems if problem.severity == "error"]:
@@ -270,6 +316,8 @@ def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
             title = f"{evaluations[0].asked.items} by {', '.join(names)}"
             grids = (breakdown.stacked(title, grids[:-1], names, "qrels"),)
         files |= grids[0].files(name) if grids else {}
+    if outcome.corrected is not None:
+        files |= outcome.corrected.table(list(outcome.corrected.changes)).files("corrected")
     files["turns.tsv"] = turns_tsv(evaluations).encode()
     stems = safe_names(names)
     for evaluation in stepped("drawing pictures", evaluations, steps):
