@@ -103,6 +103,9 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         header, lines = ((), []) if text is None else table_of_text(path, text, problems, longest=len(text))
         rows = [FrameRow(row.place, row.cells) for row in lines]
         columns = tuple(header)
+        if columns.count("") > 1:
+            message = f"the header has {columns.count('')} columns without a name: name or remove them"
+            problems.append(file_problem("repeated_column", file, message, "line 1"))
     if len(problems) == before and not rows:
         problems.append(file_problem("empty_file", file, "no row in the table"))
     if len(problems) == before and len(columns) > MAX_COLUMNS:

@@ -32,7 +32,7 @@ def results_csv(
 
     That is grade, rationale and reason. A row without a grade has the reason why, which may be that of its exclusion;
     one that a trial leaves out has none. Of several tables, a first column names the file. No cell is a formula for a
-    spreadsheet.
+    spreadsheet, and none has a NUL, at which some programs stop reading: U+FFFD stands for it.
     """
     response_of = {
         (entry.run_id, response.turn_id): response.response_id for response in pool.responses for entry in response.runs
@@ -89,7 +89,7 @@ def _written(rows: Iterator[list[str]]) -> Iterator[bytes]:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     for number, row in enumerate(rows, 1):
-        writer.writerow([disarmed(cell) for cell in row])
+        writer.writerow([disarmed(cell).replace("\0", "\ufffd") for cell in row])
         if number % _BLOCK == 0:
             yield _emptied(text)
     yield _emptied(text)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,45 @@ def test_no_cell_is_a_formula_of_a_spreadsheet(tmp_path):
         ["question", "contexts", "answer", "\\=x", "n"],
         ["\\=cmd|'/C calc'!A0", '["-1+1"]', "\\@SUM(A1)", "\\+A1", "-1"],
     ]
+
+
+def test_no_cell_has_a_nul_at_which_programs_stop_reading(tmp_path):
+    rows = [{**ROWS[0], "answer": "It is \0 metres high.", "note\0": "a\0"}, {**ROWS[1], "note\0": ""}]
+    judged(rows, tmp_path / "out")
+    assert b"\0" not in (tmp_path / "out" / "results.csv").read_bytes()
+    header, first, second = results(tmp_path / "out")
+    assert (header[3], first[2], first[3]) == ("note\ufffd", "It is \ufffd metres high.", "a\ufffd")
+    assert (first[-1], second[-3]) == ("unusable_text", "0")
+
+
+def test_columns_without_a_name_are_refused(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("question,,answer,\nHow tall?,1,Tall.,2\n", encoding="utf-8")
+    assert main(["run", "--runs", str(path), "--model", "baseline/overlap", "--out", str(tmp_path / "out")]) == 2
+    said = "repeated_column at line 1: the header has 2 columns without a name: name or remove them"
+    assert said in capsys.readouterr().err
+    # One without a name, as pandas writes an index, hides nothing.
+    path.write_text(",question,context,answer\n0,How tall?,Tall.,Tall.\n", encoding="utf-8")
+    judged(path, tmp_path / "out")
+    assert results(tmp_path / "out")[1][:4] == ["0", "How tall?", "Tall.", "Tall."]
+
+
+@pytest.mark.parametrize("command", ["run", "calibrate"])
+def test_a_folder_without_tables_and_a_pipe_are_no_table(tmp_path, capsys, command):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    words = ["run", "--model", "baseline/overlap", "--out", str(tmp_path / "out"), "--runs"]
+    words = words if command == "run" else ["calibrate"]
+    for name, said in {
+        ("run", "pipe"): "pipe: a pipe or a device, which can be read only once: expected a file or a folder",
+        ("run", "folder"): "folder: no run files here",
+        ("calibrate", "pipe"): "pipe: cannot be read: a pipe to which nobody writes, expected a file",
+        ("calibrate", "folder"): "folder: cannot be read: Is a directory",
+    }.items():
+        if name[0] == command:
+            assert main([*words, str(tmp_path / name[1])]) == 2
+            assert said in capsys.readouterr().err
+            assert not (tmp_path / "out").exists()
 
 
 def test_what_is_judged_where_nobody_says_goes_by_the_contexts(tmp_path):

@@ -82,6 +82,8 @@ def _heads_of(place: Path, also: Callable[[Path, bytes], bool] | None) -> tuple[
         except OSError:
             # Reading it as a run says why it cannot be read.
             return {place: b""}, []
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place}: a pipe or a device, which can be read only once: expected a file or a folder")
     try:
         entries = sorted(place.iterdir(), key=lambda path: natural_key(path.name))
     except OSError as error:
