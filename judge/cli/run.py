@@ -1,6 +1,6 @@
 """Runs pooled and judged."""
 
-from functools import partial
+from functools import cache, partial
 
 from msgspec import structs
 
@@ -33,8 +33,9 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     out = plan.out or plan.extend or DEFAULT_OUT
     first, passages = parts_of(plan, out)
     with progress("reading and checking runs") as steps:
-        first = first.with_values(unit=pooled_unit(first))
-        sources = first.sources()
+        read_once = cache(first.sources)
+        first = first.with_values(unit=pooled_unit(first, read_once))
+        sources = read_once()
         pooled = pool_runs(first, steps, sources)
         parts = [(first, out, pooled)]
         if passages is not None:

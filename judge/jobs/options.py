@@ -15,7 +15,7 @@ from judge.runs.formats import FORMATS
 from judge.runs.formats.table_rows import ROLES
 from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
-from judge.runs.sources import RunSource, Sources, find_sources, own_profile
+from judge.runs.sources import RunSource, Sources, find_sources, own_criteria
 from judge.units import UNITS
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
@@ -34,8 +34,7 @@ def usual_criteria(sources: Sources, profile: str | None = None, format: str | N
         return PROFILES[profile].criteria or DEFAULT_CRITERIA
     asked: set[tuple[str, ...]] = set()
     for path in sources.files:
-        own = own_profile(path, format)
-        asked.add(PROFILES[own].criteria if own is not None else ())
+        asked.add(own_criteria(path, format))
         if len(asked) > 1 or not all(asked):
             return DEFAULT_CRITERIA
     return asked.pop() if asked else DEFAULT_CRITERIA

@@ -173,15 +173,18 @@ class PoolPlan(
     """Write over another pool, or its results, in --out."""
 
 
-def pooled_unit(plan: PoolPlan) -> JudgedUnit:
-    """What a plan pools: what it names, what its criteria are about, what an extended pool has, or what is usual."""
+def pooled_unit(plan: PoolPlan, sources: Callable[[], Sources]) -> JudgedUnit:
+    """What a plan pools: what it names, what its criteria are about, what an extended pool has, or what is usual.
+
+    `sources`: reads those of the plan, which are looked at only for what is usual.
+    """
     names = plan.criteria
     if not (names or plan.prompts):
         if plan.unit is not None:
             return plan.unit
         if plan.extend is not None:
             return OutputFolder(plan.extend).pool.unit
-        names = usual_criteria(plan.sources(), plan.profile, plan.format)
+        names = usual_criteria(sources(), plan.profile, plan.format)
     prompts = [*chain.from_iterable(choose_prompts(names, plan.prompts, ()).values())]
     if plan.unit is not None:
         check_unit(prompts, plan.unit)

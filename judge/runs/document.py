@@ -70,17 +70,17 @@ def file_name(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
-def read_head(path: Path) -> bytes:
+def read_head(path: Path, size: int = HEAD) -> bytes:
     """The first bytes of a file's content, unpacked and without a byte order mark; "" if the packing is damaged.
 
     Raises:
         OSError: The file cannot be read.
     """
     with path.open("rb") as file:
-        head = file.read(HEAD)
+        head = file.read(size)
     if head.startswith(b"\x1f\x8b"):
         try:
-            head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
+            head = zlib.decompressobj(wbits=31).decompress(head, size)
         except zlib.error:
             return b""
     return head.removeprefix(codecs.BOM_UTF8)

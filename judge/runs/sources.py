@@ -8,7 +8,7 @@ from judge.errors import UsageError
 from judge.io.rows import RowTable
 from judge.io.text import shown
 from judge.records import Problem, Record
-from judge.runs.formats import find_runs, recognized_format
+from judge.runs.formats import find_runs, format_of_lines
 from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
 from judge.runs.formats.trec import looks_like_qrels, looks_like_trec_run
 from judge.runs.profiles import PROFILES
@@ -17,10 +17,13 @@ RunSource = Path | RowTable
 """A path of runs, or a table in memory."""
 
 
-def own_profile(path: Path, format: str | None = None) -> str | None:
-    """The profile of a run's format, if the format has one of its own; `format` is what every file is read as."""
-    name = recognized_format(path) if format is None else format
-    return name if name in PROFILES else None
+def own_criteria(path: Path, format: str | None = None) -> tuple[str, ...]:
+    """What the track of a run's format asks, if it asks something of its own; `format` is what every file is read as.
+
+    Only the first lines of a large file are looked at: runs of such tracks are lines.
+    """
+    name = format_of_lines(path) if format is None else format
+    return PROFILES[name].criteria if name is not None and name in PROFILES else ()
 
 
 class Sources(Record, frozen=True):

@@ -14,6 +14,7 @@ from judge.ask.criteria import ALIASES
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.jobs.run_inputs import RunInputs
+from judge.runs.formats.table import read_tables
 from judge.runs.formats.table_rows import USUAL
 from tests.conftest import PROJECT
 
@@ -281,3 +282,16 @@ def test_a_bundle_without_texts_of_passages_has_no_reference_answers(tmp_path):
     assert main(["release", str(tmp_path / "out"), "--out", str(tmp_path / "bundle")]) == 0
     assert all("SECRET" not in path.read_text() for path in (tmp_path / "bundle").rglob("*.jsonl"))
     assert "Reference answers of a table are left out" in (tmp_path / "bundle" / "README.md").read_text()
+
+
+def test_a_pool_reads_a_table_once(tmp_path, monkeypatch):
+    path = written(tmp_path / "t.jsonl", ROWS)
+    read: list[Path] = []
+
+    def counted(paths: Any, named: Any) -> Any:
+        read.extend(paths)
+        return read_tables(paths, named)
+
+    monkeypatch.setattr("judge.runs.sources.read_tables", counted)
+    assert main(["pool", "--runs", str(path), "--out", str(tmp_path / "out")]) == 0
+    assert read == [path]

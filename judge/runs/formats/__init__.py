@@ -2,19 +2,20 @@
 
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.io.files import StrPath, paths
+from judge.io.files import StrPath, paths, read_stored
 from judge.io.ids import natural_key
 from judge.io.text import shown
 from judge.plugins import OpenTable
 from judge.records import Problem
 from judge.runs.check import problem
-from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
+from judge.runs.document import Document, Reader, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import CAST_REGIN, is_bank, is_pool
 from judge.runs.formats.documents import CAST2022, IKAT2023, IKAT2024, decode_run
 from judge.runs.formats.keyed import IKAT2025, INTERACTIVE
@@ -22,7 +23,7 @@ from judge.runs.formats.shape import Format, ReadRun, Rules
 from judge.runs.formats.table import TABLE, has_table_name
 from judge.runs.formats.trec import QRELS, TREC_RUN
 
-__all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "recognized_format", "rules_of"]
+__all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "format_of_lines", "read_run", "rules_of"]
 
 _LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
 """What `judge validate --fix` (once as `edits.tsv`) and `judge convert` leave beside the runs that they write."""
@@ -30,6 +31,9 @@ _NOTES = frozenset({".md", ".tsv", ".txt"})
 """Suffixes of files that may lie beside runs, whatever their content."""
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
+
+_LINES = 1 << 20
+"""Bytes of a file whose lines suffice to recognize its format."""
 
 _Answer = TypeVar("_Answer")
 
@@ -114,16 +118,25 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     return ReadRun(None, (*document.problems, problem("unknown_format", document.file, "$", message)))
 
 
-def recognized_format(path: Path) -> str | None:
-    """The format of a run file by its content, without reading it as a run; None where no format knows it."""
+def format_of_lines(path: Path) -> str | None:
+    """The format of a run file by its first lines, without reading it as a run; None where no format knows it.
+
+    Of a large file that is one object, which no lines tell, it is None too.
+    """
+    with suppress(OSError):
+        head = read_head(path, _LINES)
+        # Others may look at all of a file, and the end of a list tells that it is one.
+        if len(head) == _LINES and not head.lstrip().startswith(b"[") and not FORMATS.foreign:
+            whole_lines = head[: head.rfind(b"\n") + 1]
+            return _recognized(_opened(path, None, read=lambda _: whole_lines))
     return _recognized(_opened(path, None))
 
 
-def _opened(path: Path, format: str | None) -> Document:
+def _opened(path: Path, format: str | None, read: Reader = read_stored) -> Document:
     # Formats of other packages read the JSON value as it is.
     decoder = msgspec.json.decode if FORMATS.foreign else decode_run
     as_lines = format is not None and rules_of(format).form == "lines"
-    return open_document(path, as_lines=as_lines, decoder=decoder)
+    return open_document(path, as_lines=as_lines, decoder=decoder, read=read)
 
 
 def _recognized(document: Document) -> str | None:

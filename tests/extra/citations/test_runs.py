@@ -18,9 +18,10 @@ from judge.runs.check import SECTIONS
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import convert_run
 from judge.runs.fix import fixed_copy
-from judge.runs.formats import FORMATS, ReadRun, read_run
+from judge.runs.formats import FORMATS, ReadRun, format_of_lines, read_run
 from judge.runs.profiles import PROFILES, limits_of
 from judge.runs.records import Provenance
+from judge.runs.sources import own_criteria
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics, topic_turns
 from tests.conftest import json_lines
@@ -513,3 +514,19 @@ def test_qrels_that_name_topics_grade_their_only_turns(tmp_path: Path, capsys: p
     assert main([*asked[:-1], str(tmp_path / "out2")]) == 0
     said = capsys.readouterr().err
     assert said.count(note) == 1 and "pooled 2 distinct responses of 1 run; 0 excluded" in said
+
+
+def test_a_large_run_is_recognized_by_its_first_lines(tmp_path: Path) -> None:
+    line = json.dumps(rag25()) + "\n"
+    path = tmp_path / "r.jsonl"
+    # The rest is not looked at, so it does not matter here that it is damaged.
+    path.write_text(line * (2**20 // len(line) + 1) + "{" * 100, "utf-8")
+    assert own_criteria(path) == ("support",)
+    path.write_text("[" + ",".join([line] * (2**20 // len(line) + 1)) + "]", "utf-8")
+    assert own_criteria(path) == ("support",)
+    turn = {"turn_id": "1-1_1", "responses": []}
+    run = {"run_name": "r", "run_type": "automatic", "eval_response": True, "turns": [turn]}
+    path.write_text(json.dumps(run), "utf-8")
+    assert (format_of_lines(path), own_criteria(path)) == ("ikat2024", ())
+    path.write_text(json.dumps({**run, "turns": [turn] * 50_000}), "utf-8")
+    assert (format_of_lines(path), own_criteria(path)) == (None, ())
