@@ -98,6 +98,7 @@ ANNEXES = {
         {
             "sections.breakdowns": "judge.extra.evaluate.report:breakdowns",
             "folders.between": "judge.extra.evaluate.report:between",
+            "rankings.passages": "judge.extra.evaluate.ranked:rank_by_qrels",
         },
     ),
     "probe": Annex({"probe": "test a judge itself on altered responses: injections, altered facts, other words"}),

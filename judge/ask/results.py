@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import operator
 import os
+import sys
 import tempfile
 import threading
 import weakref
@@ -409,7 +410,8 @@ def read_labels(
         content = lines.whole()
     name = path.name.removesuffix(".gz")
     rows = parse_columns(content, str(path), grades)
-    labels = tuple(Label(row.turn_id, row.item_id, row.grade) for row in rows)
+    # Gold and other judges name the same items.
+    labels = tuple(Label(sys.intern(row.turn_id), sys.intern(row.item_id), row.grade) for row in rows)
     return (
         Labels(
             judge=name.rpartition(".")[0] or path.name,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from judge.calibrate.agreement import unweighted
 from judge.calibrate.findings import FindingFact, FindingRow
 from judge.calibrate.panel import Case, Panel
+from judge.calibrate.passages import RANKED, cuts, leakage, leaks, rankings
 from judge.calibrate.report.lookup import merged, why_undefined
 from judge.calibrate.report.sections import (
     JUDGE,
@@ -347,11 +348,29 @@ def _property(row: FindingRow) -> str:
     return "turn further into the conversation"
 
 
+def _cut(row: FindingRow) -> str:
+    own = " (the scale's own)" if row.facts.get("own") else ""
+    return f"{row.facts.get('cut')}{own}"
+
+
 def _family(row: FindingRow) -> str:
     family = str(row.facts.get("family"))
     return f"{family} (the judge's own)" if row.facts.get("is_self") else family
 
 
+_HALVES = (
+    fact(
+        "half_human",
+        Column(
+            "tau-b half to half: assessors",
+            about="how the runs rank on a random half of the topics, against the assessors' ranking on the "
+            "other half, and behind it the same of the judge. The assessors' own is a noise ceiling: only a "
+            "judge with less noise exceeds it",
+        ),
+    ),
+    fact("half_judge", "judge"),
+)
+"""How two halves of the topics agree, in tables of rankings."""
 _MOVED = "What moves the judge away from the assessors, on {grades}"
 FINDINGS: dict[str, FindingTable] = {
     # A line for each judge of pairs.
@@ -376,6 +395,84 @@ FINDINGS: dict[str, FindingTable] = {
         ),
         file="preferences.tsv",
         after="agreement",
+        on_terminal=True,
+        places=2,
+    ),
+    # A line for each judge, each of people's grades, and each of the judge's or all that are positive.
+    "leakage": FindingTable(
+        rows=leakage,
+        title="What the judge makes of passages of each grade, on {grades}",
+        text=leaks,
+        columns=(
+            JUDGE,
+            *map(fact, ("human", "judged")),
+            estimated("share"),
+            basis_of("statistics.share"),
+            filed("note=statistics.share.reason"),
+        ),
+        file="leakage.tsv",
+        of_chosen=True,
+        on_terminal=True,
+    ),
+    # A line for each judge and each grade from which on a passage is taken as relevant.
+    "cuts": FindingTable(
+        rows=cuts,
+        title="Relevant or not, on {grades}",
+        text="Each line takes a grade and those above it as relevant, for people and the judge alike.",
+        columns=(
+            JUDGE,
+            FindingColumn(fact("cut").file, "relevant from", _cut),
+            fact("human", Column("people", about="the share of passages that are relevant by people")),
+            fact("judged", Column("judge", about="the share that is relevant by the judge")),
+            estimated("kappa", Column("kappa [95 %]", about="Cohen's, agreement beyond chance, of relevant or not")),
+            estimated(
+                "auc",
+                Column(
+                    "AUC [95 %]",
+                    about="how often the judge puts a relevant passage above one that is not, ties counted half; by "
+                    "its expected grades where it gives label probabilities, else by its grades",
+                ),
+            ),
+            estimated(
+                "precision",
+                Column("precision [95 %]", about="of the passages that the judge calls relevant, the share by people"),
+            ),
+            estimated(
+                "recall",
+                Column("recall [95 %]", about="of the passages that people call relevant, the share by the judge"),
+            ),
+            fact("auc_of"),
+            basis_of("statistics.auc"),
+            FindingColumn({"notes": why_undefined}),
+        ),
+        file="cuts.tsv",
+        of_chosen=True,
+        on_terminal=True,
+        places=2,
+    ),
+    # A line for each judge, where runs are given: how its qrels rank them beside people's.
+    "rankings": FindingTable(
+        rows=rankings,
+        title="Do its qrels rank the runs as people's do?",
+        text="Each run has its value by all grades of either side, over the turns that both graded; a passage without "
+        "a grade counts as not relevant. Intervals describe how the two rankings would agree on other topics.",
+        columns=(
+            JUDGE,
+            shown("judge", "name"),
+            fact("measure", "measure"),
+            fact("runs", "runs"),
+            *(
+                estimated(name, Column(f"{statistic.label} [95 %]") if name == "tau_b" else None)
+                for name, statistic in RANKED.items()
+            ),
+            *_HALVES,
+            FindingColumn(
+                {"notes": lambda row: _why_no_ranking(row, {name: name for name in RANKED})},
+                NOTE,
+                lambda row: _why_no_ranking(row, {name: statistic.label for name, statistic in RANKED.items()}),
+            ),
+        ),
+        file="rankings.tsv",
         on_terminal=True,
         places=2,
     ),
@@ -507,16 +604,7 @@ FINDINGS: dict[str, FindingTable] = {
             *WHOSE,
             fact("runs", "runs"),
             *(estimated(name, Column(f"{statistic.label} [95 %]")) for name, statistic in SYSTEM.items()),
-            fact(
-                "half_human",
-                Column(
-                    "tau-b half to half: assessors",
-                    about="how the runs rank on a random half of the topics, against the assessors' ranking on the "
-                    "other half, and behind it the same of the judge. The assessors' own is a noise ceiling: only a "
-                    "judge with less noise exceeds it",
-                ),
-            ),
-            fact("half_judge", "judge"),
+            *_HALVES,
             FindingColumn(
                 {"notes": lambda row: _why_no_ranking(row, {name: name for name in SYSTEM})},
                 NOTE,

@@ -108,12 +108,16 @@ def disagreements(
     items: list[Disagreement] = []
     for panel in panels:
         items += _of_panel(panel, pool, turns, frozenset(sealed))
-    return tuple(sorted(items, key=_worst_first))
+    # Items of one panel are in natural order; their names as keys would take more memory than the items.
+    return tuple(sorted(items, key=_worst_first if len(panels) > 1 else _worst))
+
+
+def _worst(item: Disagreement) -> tuple[int, int]:
+    return -item.distance, -item.erring
 
 
 def _worst_first(item: Disagreement) -> tuple[object, ...]:
-    names = (natural_key(item.turn_id), natural_key(item.response_id))
-    return (-item.distance, -item.erring, *names, item.criterion)
+    return *_worst(item), natural_key(item.turn_id), natural_key(item.response_id), item.criterion
 
 
 def _of_panel(

@@ -1,5 +1,6 @@
 """From files to panels: gold, labels and pools of several origins, over the same items."""
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,14 +14,14 @@ from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, parse_gold
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
-from judge.io.ids import Cluster, only_turns, own_turn_id, topic_of
+from judge.io.ids import Cluster, only_turns, passage_turn_id, topic_of
 from judge.io.plan import scale_bounds
 from judge.io.text import count
 from judge.judges.backends import backend_facts
 from judge.pool.bank import read_pool_folder
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
-from judge.records import Criterion, Level, Problem, Scale, file_problem
+from judge.records import Criterion, JudgedUnit, Level, Problem, Scale, file_problem
 from judge.results.pairs import duels, first_place, share_of_first
 from judge.results.turns import TurnGrade
 from judge.units import UNITS
@@ -89,12 +90,13 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
             assessor = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
             rows += [
                 GoldRow(
-                    turn_id=row.turn_id,
-                    topic_id=topic_of(row.turn_id),
+                    turn_id=sys.intern(row.turn_id),
+                    topic_id=sys.intern(topic_of(row.turn_id)),
                     criterion=criterion,
                     grade=row.grade,
                     assessor=assessor,
-                    response_id=row.item_id,
+                    # Labels name the same items.
+                    response_id=sys.intern(row.item_id),
                 )
                 for row in parse_columns(content, str(path), grades)
             ]
@@ -171,18 +173,25 @@ def make_panels(
     only: Collection[str] | None = None,
     off_scale: OffScale = "error",
     cluster: Cluster = "topic",
+    units: Mapping[str, JudgedUnit] = {},
 ) -> tuple[tuple[Panel, ...], int]:
     """A panel of every criterion that has both gold and labels, and the number of gold rows that match no response.
 
     The gold's rows connect response ids of different pools. `criteria` are the prompts by `criterion/variant`, for the
     scales of labels that name a prompt; `scales` the gold's by criterion; labels on another scale are compared as
     positive or not. `only` are criteria to keep. Grades of the gold have to be on its scale, whatever `off_scale` says
-    of labels. An InputError if gold, called `name`, or labels have problems that forbid a comparison.
+    of labels. `units`: what the grades of a criterion are of where no pool says it. An InputError if gold, called
+    `name`, or labels have problems that forbid a comparison.
     """
     pool = next((judged.pool for judged in labels if judged.pool is not None), None)
-    if pool is not None and UNITS[pool.unit].listed:
-        turn_of = only_turns({row.turn_id for row in gold}, {response.turn_id for response in pool.responses})
-        gold = [_as_listed(row, scales, turn_of) for row in gold]
+    if pool is not None:
+        units = dict.fromkeys(scales, pool.unit)
+    listed = {criterion for criterion, unit in units.items() if UNITS[unit].listed}
+    if listed:
+        turn_of: Mapping[str, str] = {}
+        if pool is not None:
+            turn_of = only_turns({row.turn_id for row in gold}, {response.turn_id for response in pool.responses})
+        gold = [_as_listed(row, scales, turn_of) if row.criterion in listed else row for row in gold]
     matched: GoldByResponse | None = None
     unmatched: tuple[GoldRow, ...] = ()
     if pool is not None:
@@ -203,6 +212,8 @@ def make_panels(
                 own = criteria[judged.prompt].scale if judged.prompt else scale
                 if off_scale == "missing":
                     judged = on_scale(judged, {level.grade for level in own.levels})
+                if criterion in listed:
+                    judged = _in_own_turns(judged)
                 columns.append(replace(judged, scale=own))
         if not columns:
             continue
@@ -219,9 +230,18 @@ def make_panels(
                 baselines=() if alone else baselines,
                 binary=any(judged.scale and not same_grades(judged.scale, scale) for judged in columns),
                 cluster=cluster,
+                unit=units.get(criterion, "response"),
             )
         )
     return tuple(panels), len(unmatched)
+
+
+def _in_own_turns(judged: Labels) -> Labels:
+    """Labels of passages with turns as runs write them, which older qrels do not."""
+    own = {label.turn_id: passage_turn_id(label.turn_id) for label in judged.labels}
+    if all(turn_id == written for written, turn_id in own.items()):
+        return judged
+    return replace(judged, labels=tuple(replace(label, turn_id=own[label.turn_id]) for label in judged.labels))
 
 
 def _as_listed(row: GoldRow, scales: Mapping[str, Scale], turn_of: Mapping[str, str]) -> GoldRow:
@@ -231,7 +251,7 @@ def _as_listed(row: GoldRow, scales: Mapping[str, Scale], turn_of: Mapping[str, 
 
     `turn_of`: the only turn of each topic, where rows name topics.
     """
-    turn_id = turn_of.get(row.turn_id) or own_turn_id(row.turn_id)
+    turn_id = turn_of.get(row.turn_id) or passage_turn_id(row.turn_id)
     if turn_id != row.turn_id:
         row = replace(row, turn_id=turn_id, topic_id=topic_of(turn_id))
     scale = scales.get(row.criterion)
@@ -240,13 +260,13 @@ def _as_listed(row: GoldRow, scales: Mapping[str, Scale], turn_of: Mapping[str, 
     return replace(row, grade=scale.ends[1])
 
 
-def beyond_warnings(gold: Iterable[GoldRow], panels: Sequence[Panel], pool: Pool | None) -> list[str]:
+def beyond_warnings(gold: Iterable[GoldRow], panels: Sequence[Panel]) -> list[str]:
     """A warning for each criterion of passages with gold beyond the best grade, which counts as that."""
-    if pool is None or not UNITS[pool.unit].listed:
-        return []
     rows = tuple(gold)
     warnings: list[str] = []
     for panel in panels:
+        if not UNITS[panel.unit].listed:
+            continue
         best = panel.grades[-1]
         beyond = sum(row.criterion == panel.criterion and row.grade > best for row in rows)
         if panel.higher_is_better and not panel.binary and beyond:

@@ -21,10 +21,10 @@ from judge.calibrate.findings import CalibrationOptions, FindingFact, FindingRow
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
-from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Estimate, Problem, Scale, file_problem
+from judge.records import Estimate, JudgedUnit, Problem, Scale, file_problem
 from judge.stats.consensus import mode_shares
 from judge.stats.raters import GradeCodes, codes_of
 from judge.stats.tables import topic_tables
@@ -175,7 +175,7 @@ NOT_JUDGED = "not_judged"
 """The reason of a gold item that the judge's labels do not mention."""
 
 
-class GradedItem(msgspec.Struct, frozen=True):
+class GradedItem(msgspec.Struct, frozen=True, gc=False):
     """One response with gold."""
 
     turn_id: str
@@ -191,6 +191,16 @@ class GradedItem(msgspec.Struct, frozen=True):
     """Of a pair: the runs that gave the response shown second."""
     second_words: int = 1
     """Of a pair: the length of that response."""
+
+
+class RunsByQrels(NamedTuple):
+    """Runs under a measure by people's grades of passages and by a judge's: sums and counts of turns (R x T)."""
+
+    measure: str
+    human_sums: NDArray[np.float64]
+    human_counts: NDArray[np.float64]
+    judge_sums: NDArray[np.float64]
+    judge_counts: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +225,8 @@ class JudgeColumn:
     """Where the labels come from; None for the constant."""
     words: Mapping[int, str]
     """What the scale calls each of two grades; empty for a longer one."""
+    by_runs: RunsByQrels | None = None
+    """Of passages: the runs that are ranked by people's grades and by the judge's; None without runs."""
 
     @property
     def name(self) -> str:
@@ -256,6 +268,8 @@ class Panel:
     words: Mapping[int, str]
     """What the scale of the gold calls each of two grades; empty for a longer one."""
     cluster: Cluster = "topic"
+    unit: JudgedUnit = "response"
+    """What an item is."""
 
     @property
     def of_pairs(self) -> bool:
@@ -386,6 +400,7 @@ def make_panel(
     baselines: Collection[str] = (),
     binary: bool = False,
     cluster: Cluster = "topic",
+    unit: JudgedUnit = "response",
 ) -> Panel:
     """Bring gold and labels of one criterion together.
 
@@ -394,19 +409,30 @@ def make_panel(
     grade, each by its own scale. An InputError for grades off their scale, two labels for one item, a split or an
     inclusion probability that is not on every row, or two probabilities for one item.
     """
-    refuse(input_problems(scale, gold, labels), f"gold and judgments cannot be compared under {criterion}")
-    rows = [row for group in gold.values() for row in group]
-    keys = sorted(gold, key=natural_order)
+    problems = input_problems(scale, gold, labels)
+    of_columns = any(judged.prompt is None for judged in labels)
+    remedy = ""
+    if of_columns and any(problem.code == "off_scale" for problem in problems):
+        remedy = "; --scale LOW-HIGH says on which scale columns are"
+    refuse(problems, f"gold and judgments cannot be compared under {criterion}{remedy}")
+    keys = _in_order(gold)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
     code = _coding(scale, binary)
-    grades_of_items: list[dict[str, int]] = []
-    for key in keys:
-        grades_of_items.append({row.assessor: row.grade for row in gold[key]})
-    names = sorted({row.assessor for row in rows}, key=lambda name: (natural_key(name), name))
+    names = sorted(
+        {row.assessor for group in gold.values() for row in group}, key=lambda name: (natural_key(name), name)
+    )
     assessors: dict[str, GradeCodes] = {name: np.full(len(keys), -1, dtype=np.int64) for name in names}
-    for i, by_assessor in enumerate(grades_of_items):
+    shares = np.zeros((len(keys), len(grades)))
+    most = 0
+    for i, key in enumerate(keys):
+        by_assessor = {row.assessor: row.grade for row in gold[key]}
+        most = max(most, len(by_assessor))
         for name, grade in by_assessor.items():
             assessors[name][i] = code[grade]
+        # The grade of most assessors, or tied grades in equal parts.
+        modes = multimode(by_assessor.values())
+        for grade in modes:
+            shares[i, code[grade]] += 1 / len(modes)
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
     topics = sorted(set(units), key=natural_key)
     columns = tuple(
@@ -421,28 +447,27 @@ def make_panel(
         topics=tuple(topics),
         topic=codes_of(units, topics),
         split=tuple(gold[key][0].split or "all" for key in keys),
-        shares=np.array([_reference_shares(item, code, len(grades)) for item in grades_of_items]).reshape(
-            -1, len(grades)
-        ),
-        reference=_reference(names, max(map(len, grades_of_items), default=0)),
+        shares=shares,
+        reference=_reference(names, most),
         assessors=assessors,
-        made=tuple(sorted({row.made for row in rows})),
+        made=tuple(sorted({row.made for group in gold.values() for row in group})),
         columns=columns,
         binary=binary,
         weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
         gold=tuple(tuple(gold[key]) for key in keys),
         words=scale.words,
         cluster=cluster,
+        unit=unit,
     )
 
 
-def _reference_shares(grades: Mapping[str, int], code: Mapping[int, int], k: int) -> list[float]:
-    """How much of an item each of k codes is: the grade of most assessors, or tied grades in equal parts."""
-    modes = multimode(grades.values())
-    shares = [0.0] * k
-    for grade in modes:
-        shares[code[grade]] += 1 / len(modes)
-    return shares
+def _in_order(gold: Mapping[ItemKey, object]) -> list[ItemKey]:
+    """The items in natural order, a turn at a time: keys to sort a million items by take half a gigabyte."""
+    by_turn = groups_of((key[0], key) for key in gold)
+    keys: list[ItemKey] = []
+    for turn_id in sorted(by_turn, key=natural_key):
+        keys += sorted(by_turn[turn_id], key=lambda key: natural_key(key[1]))
+    return keys
 
 
 def _shares(codes: GradeCodes, k: int) -> NDArray[np.float64]:
@@ -459,7 +484,7 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> JudgeColumn:
     share = panel.weights[mask] @ panel.shares[mask]
     commonest = len(share) // 2 if panel.of_pairs else int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
-    nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
+    nothing = _unknown(len(panel.items), len(panel.grades))
     nobody = (None,) * len(codes)
     return JudgeColumn(
         judge=CONSTANT,
@@ -474,6 +499,11 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> JudgeColumn:
         origin=None,
         words={},
     )
+
+
+def _unknown(items: int, grades: int) -> NDArray[np.float64]:
+    """An array of nan (N x k) that cannot be written and takes no memory."""
+    return np.broadcast_to(np.array(np.nan), (items, grades))
 
 
 def _coding(scale: Scale, binary: bool) -> dict[int, int]:
@@ -498,7 +528,9 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
     samples = [[-1] * len(keys) for _ in range(count)]
     first: list[Label | None] = [None] * len(keys)
     expected = np.full(len(keys), np.nan)
-    probabilities = np.full((len(keys), max(code.values()) + 1), np.nan)
+    probabilities = _unknown(len(keys), max(code.values()) + 1)
+    if any(label.probabilities for label in labels.labels):
+        probabilities = probabilities.copy()
     for label in labels.labels:
         i = wanted.get((label.turn_id, label.response_id))
         if i is None:
@@ -535,6 +567,7 @@ def _items(
 ) -> tuple[GradedItem, ...]:
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
     others = other_orders(pool) if pool else {}
+    topic_ids = {turn_id: topic_of(turn_id) for turn_id, _ in keys}
     items = []
     for turn_id, response_id in keys:
         response = pooled.get(response_id)
@@ -553,7 +586,7 @@ def _items(
             GradedItem(
                 turn_id=turn_id,
                 response_id=response_id,
-                topic_id=topic_of(turn_id),
+                topic_id=topic_ids[turn_id],
                 runs=ordered,
                 words=words,
                 named=names,

@@ -38,7 +38,7 @@ BY_GRADE = "grade "
 """How a stratum begins whose responses were drawn one by one, by the judge's grade, and not by turns."""
 
 
-class GoldRow(Record, frozen=True):
+class GoldRow(Record, frozen=True, gc=False):
     """One grade by one assessor for one response; docs/reference/files.toml explains the fields."""
 
     turn_id: _Name

@@ -29,6 +29,8 @@ Cluster = Literal["topic", "theme"]
 CLUSTERS: tuple[Cluster, ...] = get_args(Cluster)
 
 _DIGITS = re.compile(r"(\d+)")
+_OF_YEAR = re.compile(r"(20[0-9]{2})[-_]([0-9]+)")
+"""A topic with its year, and what `own_turn_id` makes of it."""
 _OWN_DIGITS = 16
 """Hexadecimal digits of a conversation's digest: no two conversations share them by chance."""
 _UNREACHED = "unreached"
@@ -105,6 +107,16 @@ def own_turn_id(written: str) -> str:
         return written
     topic, hyphen, number = written.rpartition("-")
     return f"{topic}_{number}" if hyphen else written
+
+
+def passage_turn_id(written: str) -> str:
+    """`own_turn_id`; of a topic that is named by its year, as in qrels of TREC RAG, the only turn.
+
+    >>> passage_turn_id("9-1-3"), passage_turn_id("2024-145979"), passage_turn_id("2024-145979_1")
+    ('9-1_3', '2024-145979_1', '2024-145979_1')
+    """
+    of_year = _OF_YEAR.fullmatch(written)
+    return f"{of_year[1]}-{of_year[2]}_1" if of_year else own_turn_id(written)
 
 
 def only_turns(named: Collection[str], known: Collection[str]) -> dict[str, str]:
@@ -213,7 +225,7 @@ _RUN_COLUMNS = 6
 _RUN_NAMES = "turn_id Q0 item_id rank score run_id"
 
 
-class QrelRow(msgspec.Struct, frozen=True):
+class QrelRow(msgspec.Struct, frozen=True, gc=False):
     """One line of a qrels file, ids as columns; `item_id` is a response or a passage."""
 
     turn_id: str
@@ -315,15 +327,19 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
         raise InputError(f"{name}: not usable as qrels", [file_problem("wrong_columns", name, message, "line 1")])
     rows: list[QrelRow] = []
     problems: list[Problem] = []
-    first: dict[tuple[str, str], int] = {}
+    first: dict[str, dict[str, int]] = {}
+    # A turn is on thousands of lines.
+    turn_ids: dict[str, str] = {}
     for number, fields in _fields(text, name, problems):
         problem = _qrels_problem(fields, grades)
         if problem is None:
-            key = (fields[0], fields[2])
-            if first.setdefault(key, number) == number:
-                rows.append(QrelRow(turn_id=fields[0], item_id=fields[2], grade=int(fields[3])))
+            turn_id = turn_ids.setdefault(fields[0], fields[0])
+            item_id = fields[2]
+            earlier = first.setdefault(turn_id, {}).setdefault(item_id, number)
+            if earlier == number:
+                rows.append(QrelRow(turn_id=turn_id, item_id=item_id, grade=int(fields[3])))
                 continue
-            problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
+            problem = ("duplicate_row", f"{turn_id} {item_id} is already on line {earlier}")
         problems.append(file_problem(problem[0], name, problem[1], f"line {number}", turn_id=fields[0]))
     refuse(problems, f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems")
     return tuple(rows)

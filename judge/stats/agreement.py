@@ -143,13 +143,17 @@ class PairMean(msgspec.Struct, frozen=True):
         return tables.ratio(flat @ self.scores(grades).reshape(-1), human.sum(axis=1))
 
 
+_MOST_UNITS = 100_000
+"""Pairs up to which alpha is the library's, which makes a table for each; the formula gives the same value."""
+
+
 def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | tables.Undefined:
     """A statistic of one table (k x k, human grades in rows; counts or weights), or why it is undefined."""
     statistic = STATISTICS[name]
     if not C.sum():
         return tables.Undefined("no pairs")
     same = (C.any(axis=1) | C.any(axis=0)).sum() == 1
-    if statistic.family == "alpha" and not same and not tables.is_weighted(C):
+    if statistic.family == "alpha" and not same and not tables.is_weighted(C) and C.sum() <= _MOST_UNITS:
         return krippendorff_alpha(unit_counts(C), grades, statistic.scale)
     value = float(statistic(C[None], grades)[0])
     if np.isnan(value):

@@ -63,6 +63,35 @@ def mean_interval(
     return t_interval(Estimate(value=mean, low=None, high=None, n=n, topics=t), se, sizes, level=level, bounds=bounds)
 
 
+def share_interval(hits: Sequence[float] | NDArray[Any], sizes: Sequence[float] | NDArray[Any]) -> Estimate:
+    """A share of items with the interval of `mean_interval`, from the hits and the items of each topic (T,).
+
+    Of 3, 2 and 1 items of three topics 2, 0 and 1 are hits:
+
+    >>> of_items = mean_interval([1, 1, 0, 0, 0, 1], ["a", "a", "a", "b", "b", "c"], bounds=(0, 1))
+    >>> share_interval([2, 0, 1], [3, 2, 1]) == of_items
+    True
+    """
+    n_t = np.asarray(sizes, dtype=np.float64)
+    h_t = np.asarray(hits, dtype=np.float64)[n_t > 0]
+    n_t = n_t[n_t > 0]
+    n = round(n_t.sum())
+    T = len(n_t)
+    if not T:
+        return Estimate(value=None, low=None, high=None, n=0, topics=0, reason="no items")
+    share = float(h_t.sum() / n_t.sum())
+    bare = Estimate(value=share, low=None, high=None, n=n, topics=T)
+    if T < FEWEST_TOPICS:
+        return replace(bare, reason=f"fewer than {FEWEST_TOPICS} topics")
+    if share in (0, 1):
+        return replace(bare, reason="none of them" if share == 0 else "all of them")
+    residuals = h_t - n_t * share
+    se = math.sqrt(T / (T - 1) * math.fsum(residuals**2)) / n_t.sum()
+    if se <= NO_ERROR:
+        return replace(bare, reason="all topic shares equal")
+    return t_interval(bare, se, n_t, level=0.95, bounds=(0, 1))
+
+
 def t_interval(
     bare: Estimate,
     se: float,

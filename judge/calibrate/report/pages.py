@@ -388,6 +388,8 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (selected(selection),))
     for name, table in FINDINGS.items():
         findings = of(calibration.findings.get(name, ()), criterion)
+        if table.of_chosen:
+            findings = [row for row in findings if row.name == chosen]
         if table.on_terminal and findings:
             yield table.finding(findings)
 

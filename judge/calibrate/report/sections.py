@@ -33,8 +33,8 @@ class FindingTable(NamedTuple):
     columns: tuple[FindingColumn, ...]
     rows: Callable[[Case], Iterable[FindingRow]] | None = None
     """What it says of one judge; None of what a calibration holds in records of its own."""
-    text: str | Callable[[Sequence[Any]], str] = ""
-    """The sentences, or a function that says them of the rows."""
+    text: str | Callable[[Sequence[Any]], str | tuple[str, ...]] = ""
+    """The sentences, or a function that says them of the rows, as one paragraph or several."""
     file: str = ""
     """The file of the rows, which several tables of the same columns may share; empty where they have none."""
     after: Literal["agreement", "selection", "confusion"] = "confusion"
@@ -64,8 +64,12 @@ class FindingTable(NamedTuple):
     def finding(self, records: Sequence[Any], shown: Sequence[Any] | None = None) -> Finding:
         """What people read of the records, of which the table may show fewer, or some the other way round."""
         text = self.text if isinstance(self.text, str) else self.text(records)
-        table = self.table(records if shown is None else shown)
-        return Finding(self.title.format(grades=grades_of(records[0].split)), (text, table) if text else (table,))
+        parts: list[str | Table[Any]] = []
+        if text:
+            parts += (text,) if isinstance(text, str) else text
+        if any(column.head is not None for column in self.columns):
+            parts.append(self.table(records if shown is None else shown))
+        return Finding(self.title.format(grades=grades_of(records[0].split)), tuple(parts))
 
 
 def path(name: str) -> CellOf:

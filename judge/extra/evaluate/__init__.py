@@ -6,6 +6,7 @@ responses         `judge evaluate responses`; graded: runs of responses under th
 measured          `judge evaluate passages` and `statements`; corrected: passages corrected by people's grades of a part
 spans             `judge evaluate spans`; span_scores: predicted spans as RCD-2020 measured them
 qrels             `judge evaluate qrels`; sets: agreement and holes; set_rankings: runs by each set
+ranked            runs by grades of people and of judges, for `judge calibrate --runs`
 
 Here is one run under one measure: the value of every turn, and their mean with its interval.
 """

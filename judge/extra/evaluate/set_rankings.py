@@ -129,6 +129,14 @@ def ranked_by_sets(
     )
 
 
+def run_sums(
+    runs: Mapping[str, sets.Ranked], of: sets.GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
+) -> tuple[Floats, Floats]:
+    """Sums and counts of a measure of passages by run and topic (R x T), runs in their order."""
+    units = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
+    return _by_topic(_values(_measured(runs, of, turns, measure, cluster), turns), units)
+
+
 def _measured(
     runs: Mapping[str, sets.Ranked], of: sets.GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
 ) -> list[Score]:

@@ -31,6 +31,7 @@ from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, ma
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
 from judge.jobs.calibration.look import looked_often
+from judge.jobs.calibration.rankings import with_rankings
 from judge.jobs.manifest import OutputFolder, reported
 from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import recorded_options
@@ -82,13 +83,14 @@ def calibrate_judges(
             # The results are written before any statistic is computed, so that a failure there loses none of them.
             _write(inputs, inputs.out, labeled.files, more=True)
         panels, unmatched = make_comparison(inputs, labeled.rows, labeled.labels)
+        pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
+        panels = with_rankings(inputs, panels, labeled.rows, pool, shown.steps)
         if inputs.out:
             make_folder(inputs.out)
         calibration = _compared(inputs, labeled, panels, unmatched, shown.steps)
         seal = labeled.record.seal if labeled.record else None
         entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
         certificate = make_certificate(entries, now.date().isoformat())
-        pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
         turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
         # The rows beyond those of the gold files are sealed ones.
         sealed = frozenset(map(item_of, labeled.rows[len(inputs.gold.rows) :]))
@@ -128,17 +130,16 @@ def _compared(
     steps: Steps,
 ) -> Calibration:
     """What gold and labels side by side say."""
-    pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
     warnings = [
         *labeled.warnings,
         *_unmet(inputs, labeled, panels),
         *off_scale_warnings(panels),
-        *beyond_warnings(labeled.rows, panels, pool),
+        *beyond_warnings(labeled.rows, panels),
     ]
     if inputs.gold.columns:
         warnings.insert(0, "files of columns do not say how their grades were made; they are taken as given blind")
     if unmatched:
-        things = UNITS[pool.unit if pool else "response"].nouns.responses
+        things = UNITS[panels[0].unit].nouns.responses
         warnings.append(f"{unmatched} of {len(labeled.rows)} gold grades are of {things} not in the pool")
     record = labeled.record
     openings = record.opening.number if record else None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from pydantic import Field
 
 from judge.ask.criteria import alias_notes, default_prompts, find_criterion
@@ -51,6 +52,7 @@ from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem, Scale
 from judge.runs.topics import topic_turns
+from judge.units import UNITS
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 NEEDLESS = "they are about asking a judge, which --model names"
@@ -86,6 +88,10 @@ class ComparedJudges(Options, section="reading"):
     """Prompt whose scale the gold is on, if not the judges' scale: grades then count as positive or not."""
     off_scale: OffScale = "error"
     """A judge's label off its scale stops the calibration, or counts as a missing judgment."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Of passages: run files and folders of them, TREC runs too, which people's grades rank, and each judge's."""
+    measure: Annotated[str | None, Option(metavar="NAME")] = None
+    """By what they are ranked, as ir-measures writes it (default: nDCG@5)."""
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics, for prompts that show the conversation and for the list of disagreements."""
     families: Annotated[Path | None, Option(metavar="TSV")] = None
@@ -133,7 +139,7 @@ class CalibrationPlan(
 
     def _check(self) -> None:
         if self.tables:
-            others = ("gold", "judgments", "models", "prompts", "pool", "test")
+            others = ("gold", "judgments", "models", "prompts", "pool", "test", "runs")
             self.refuse_unused(others, "a table has the grades of people and of judges")
             return
         if not self.gold:
@@ -144,6 +150,8 @@ class CalibrationPlan(
             raise UsageError(ASKING)
         if not self.models:
             self.refuse_unused(_OF_ASKING, NEEDLESS)
+        if not self.runs:
+            self.refuse_unused(["measure"], "it ranks the runs of --runs")
         if self.scale is None:
             self.refuse_unused(["polarity"], "it says which end of --scale is good")
         if self.test is None:
@@ -277,12 +285,27 @@ def make_comparison(
             f"{name} has grades of {', '.join(sorted(criteria))}, and files of columns do not say "
             "which they are about: --criterion NAME is needed"
         )
-    scales = {criterion: gold_scale(inputs, criterion) for criterion in sorted(criteria)}
-    panels, unmatched = make_panels(rows, labels, inputs.prompts, scales, name, criteria, plan.off_scale, plan.cluster)
+    panels, unmatched = make_panels(
+        rows,
+        labels,
+        inputs.prompts,
+        scales={criterion: gold_scale(inputs, criterion) for criterion in sorted(criteria)},
+        name=name,
+        only=criteria,
+        off_scale=plan.off_scale,
+        cluster=plan.cluster,
+        units={criterion: prompt.unit for criterion in criteria if (prompt := _prompt_of(inputs, criterion))},
+    )
     if not panels:
         called = "".join(f"; {note}" for note in alias_notes([inputs.only] if inputs.only else []))
         raise UsageError(f"{name}: no grade of a response under a criterion that was judged{called}")
     return panels, unmatched
+
+
+def _prompt_of(inputs: CalibrationInputs, criterion: str) -> Criterion | None:
+    """A prompt of a criterion: one behind labels, else the default one; None where the name is the user's own."""
+    known = next((prompt for prompt in inputs.prompts.values() if prompt.name == criterion), None)
+    return find_criterion(criterion) if known is None and criterion in default_prompts() else known
 
 
 def gold_scale(inputs: CalibrationInputs, criterion: str) -> Scale:
@@ -292,7 +315,7 @@ def gold_scale(inputs: CalibrationInputs, criterion: str) -> Scale:
         if prompt.name == criterion:
             return prompt.scale
     if inputs.scale is not None:
-        return inputs.scale
+        return _with_positive(inputs.scale, _prompt_of(inputs, criterion))
     scales = [prompt.scale for prompt in inputs.prompts.values() if prompt.name == criterion]
     if not scales and criterion in default_prompts():
         return find_criterion(criterion).scale
@@ -304,6 +327,14 @@ def gold_scale(inputs: CalibrationInputs, criterion: str) -> Scale:
             "gold is on, and judges on others are compared as positive or not"
         )
     return scales[0]
+
+
+def _with_positive(scale: Scale, prompt: Criterion | None) -> Scale:
+    """A scale of passages, with the grades positive that are for the judge: tracks add levels at the upper end."""
+    if prompt is None or not UNITS[prompt.unit].listed or {scale.polarity, prompt.scale.polarity} != {"higher"}:
+        return scale
+    positive = tuple(level.grade for level in scale.levels if level.grade >= min(prompt.scale.positive))
+    return msgspec.structs.replace(scale, positive=positive) if 0 < len(positive) < len(scale.levels) else scale
 
 
 def gold_tasks(

@@ -1,0 +1,72 @@
+"""The runs that grades of passages are for, ranked by people's grades and by each judge's."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from judge.calibrate.panel import JudgeColumn, Panel
+from judge.errors import UsageError
+from judge.gold.rows import GoldRow
+from judge.io.ids import column, passage_turn_id
+from judge.io.steps import Steps
+from judge.jobs.calibration.inputs import CalibrationInputs
+from judge.plugins import need
+from judge.pool.records import Pool
+from judge.pool.run_choice import DEFAULT_MEASURE
+from judge.units import UNITS
+
+_Grades = dict[str, dict[str, int]]
+
+
+def with_rankings(
+    inputs: CalibrationInputs, panels: Sequence[Panel], rows: Sequence[GoldRow], pool: Pool | None, steps: Steps
+) -> tuple[Panel, ...]:
+    """The panels of passages, with the plan's runs by people's grades and by those of each judge.
+
+    A judge's grades count whether people graded the same passages or not, as in qrels that are used.
+    """
+    plan = inputs.plan
+    if not plan.runs:
+        return tuple(panels)
+    rank = need("rankings.passages", "--runs")
+    names: dict[str, str] = {}
+    if pool is not None and UNITS[pool.unit].listed:
+        names = {response.response_id: column(response.listed_as) for response in pool.responses}
+    ranked: list[Panel] = []
+    for panel in panels:
+        if not UNITS[panel.unit].listed:
+            raise UsageError(f"--runs: ranks runs by grades of passages, and {panel.criterion} is of {panel.unit}s")
+        by_runs = rank(
+            plan.runs,
+            plan.measure or DEFAULT_MEASURE,
+            people=(", ".join(map(str, plan.gold)), _people(panel.criterion, rows, names)),
+            judges=[(judge.name, _judge(judge, names)) for judge in panel.columns],
+            cluster=plan.cluster,
+            steps=steps,
+        )
+        columns = [replace(judge, by_runs=of_judge) for judge, of_judge in zip(panel.columns, by_runs, strict=True)]
+        ranked.append(replace(panel, columns=tuple(columns)))
+    return tuple(ranked)
+
+
+def _people(criterion: str, rows: Sequence[GoldRow], names: dict[str, str]) -> _Grades:
+    """What most people gave each passage, of tied grades the lowest, without what is held out for a test."""
+    votes: dict[tuple[str, str], Counter[int]] = {}
+    for row in rows:
+        if row.criterion == criterion and row.split != "test" and row.response_id is not None:
+            key = passage_turn_id(row.turn_id), names.get(row.response_id, row.response_id)
+            votes.setdefault(key, Counter())[row.grade] += 1
+    grades: _Grades = {}
+    for (turn_id, passage_id), counts in votes.items():
+        most = max(counts.values())
+        grades.setdefault(turn_id, {})[passage_id] = min(grade for grade in counts if counts[grade] == most)
+    return grades
+
+
+def _judge(judge: JudgeColumn, names: dict[str, str]) -> _Grades:
+    grades: _Grades = {}
+    for label in judge.origin.labels if judge.origin else ():
+        if label.sample == 0 and label.grade is not None:
+            passage_id = names.get(label.response_id, label.response_id)
+            grades.setdefault(passage_turn_id(label.turn_id), {})[passage_id] = label.grade
+    return grades
