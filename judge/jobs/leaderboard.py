@@ -30,7 +30,7 @@ from judge.jobs.options import GoldFiles, OwnPrompts
 from judge.pool.lists import read_families
 from judge.pool.pairs import other_orders
 from judge.records import Criterion
-from judge.results.citations import Measure, boards_of, refuse_listed, refuse_measured
+from judge.results.citations import Measure, boards_of, headlines_of, refuse_listed
 from judge.results.corrected import change, corrected
 from judge.results.gold import gold_grades, measured_gold
 from judge.results.gold_sample import cautions, check_sample
@@ -332,7 +332,12 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     """Take the grades of a judged folder apart, and plan topics by them; sealed gold is refused."""
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
-    refuse_measured(judged.pool)
+    refuse_listed(judged.pool)
+    if UNITS[judged.pool.unit].orders > 1:
+        raise UsageError(
+            f"{plan.folder}: a pool of pairs: who wins how often depends on who is compared, so no topics are planned "
+            "by it; plan by grades of responses, such as those of `judge run --criteria usefulness`"
+        )
     name = ", ".join(map(str, plan.gold))
     gold, notes = _gold(plan, judged, "a plan needs none of them; give the dev part")
     matched, unmatched = match(gold, judged.pool, name)
@@ -342,7 +347,7 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     sizes: tuple[tuple[Goal, float | None], ...] = ("half_width", plan.half_width), ("difference", plan.difference)
     wanted = {goal: size for goal, size in sizes if size is not None}
     outcomes: list[Pilot] = []
-    for criterion in judged.criteria:
+    for criterion in headlines_of(judged.criteria):
         outcomes += pilots(judged.pool, judged.results, criterion, matched, wanted, plan.turns)
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
     return TopicsOutcome(tuple(outcomes), (*judged.warnings, *left, *warnings(outcomes)), notes)

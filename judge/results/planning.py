@@ -10,7 +10,9 @@ from judge.io.ids import natural_key, topic_of
 from judge.io.text import count
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record
-from judge.results.turns import run_turns, worst_grade
+from judge.results.citations import Measure
+from judge.results.gold import gold_grades, measured_gold
+from judge.results.turns import RunTurns, run_turns, worst_grade
 from judge.stats import generalizability
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 from judge.stats.tables import Undefined
@@ -77,8 +79,9 @@ def pilots(
 ) -> tuple[Pilot, ...]:
     """The judge's grades as a pilot; with gold also the assessors', and by how much the two differ.
 
-    As in the rank of a run, a turn has the worst grade where the lack of a grade counts against the run. `turns`: those
-    of a planned topic, by default as many as in the pilot.
+    As in the rank of a run, a turn has the worst grade where the lack of a grade counts against the run. Under a
+    measure of citations, the gold is that of responses all of whose citations have gold, as if one assessor had given
+    it. `turns`: those of a planned topic, by default as many as in the pilot.
     """
     runs = run_turns(pool, results, criterion)
     worst = worst_grade(criterion.scale)
@@ -86,23 +89,41 @@ def pilots(
     for run in runs:
         judged.extend((value, run.run_id, turn_id, None) for turn_id, value in run.grades(worst).items())
     outcomes = [_pilot(criterion, "judge", _table(judged), goals, turns)]
-    rows_of = {response_id: rows for (response_id, name), rows in gold.items() if name == criterion.name and rows}
-    if rows_of:
+    labels_of = _labels(pool, runs, criterion, gold)
+    if labels_of:
         assessed: list[_Grade] = []
         apart: list[_Grade] = []
         for run in runs:
             for response in (*(response for response, _ in run.graded), *run.failed, *run.left_out):
-                for row in rows_of.get(response.response_id, ()):
-                    assessed.append((float(row.grade), run.run_id, response.turn_id, row.assessor))
+                for value, assessor in labels_of.get(response.response_id, ()):
+                    assessed.append((value, run.run_id, response.turn_id, assessor))
             for response, judgment in run.graded:
-                if rows := rows_of.get(response.response_id):
-                    difference = judgment.grade - sum(row.grade for row in rows) / len(rows)
+                if labels := labels_of.get(response.response_id):
+                    difference = judgment.grade - sum(value for value, _ in labels) / len(labels)
                     apart.append((difference, run.run_id, response.turn_id, None))
         outcomes.append(_pilot(criterion, "assessors", _table(assessed), goals, turns))
         variance = generalizability.grade_variance(_table(apart))
         reason = variance.reason if isinstance(variance, Undefined) else None
         outcomes.append(Pilot(criterion.name, "judge - assessors", variance, reason=reason))
     return tuple(outcomes)
+
+
+def _labels(
+    pool: Pool, runs: Sequence[RunTurns], criterion: Criterion, gold: GoldByResponse
+) -> dict[str, list[tuple[float, str | None]]]:
+    """Response id to what each assessor gave; None for the assessor of what labels of citations come to."""
+    labels: dict[str, list[tuple[float, str | None]]] = {}
+    if not isinstance(criterion, Measure):
+        for (response_id, name), rows in gold.items():
+            if name == criterion.name and rows:
+                labels[response_id] = [(float(row.grade), row.assessor) for row in rows]
+        return labels
+    grades = gold_grades(gold, criterion.of, "gold")
+    if grades:
+        for response_id, measured in measured_gold(criterion, pool, runs, grades).items():
+            if measured.known and measured.whole:
+                labels[response_id] = [(measured.grade, None)]
+    return labels
 
 
 _Grade = tuple[float, str, str, str | None]

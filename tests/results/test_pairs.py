@@ -496,6 +496,8 @@ def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.C
         judge.Plan(**given, unit="pair", depth=2)
     assert main(["evaluate", "responses", str(judged(tmp_path, given=given).out)]) == 2
     assert "a pool of pairs has no grades of responses" in capsys.readouterr().err
+    assert main(["plan", str(tmp_path / "out")]) == 2
+    assert "a pool of pairs: who wins how often depends on who is compared" in capsys.readouterr().err
     lines = (tmp_path / "out" / "pool.jsonl").read_text().splitlines()
     for wrong, message in (
         ([*lines, lines[0].replace("R00000", "R00099")], "has the turn, the text and the passages of R00000"),

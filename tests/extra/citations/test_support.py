@@ -1,6 +1,7 @@
 """Support: citations pooled one by one, judged, and measured by response; gold of citations corrects the measures."""
 
 import json
+import re
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -25,6 +26,7 @@ from judge.results.citations import boards_of, support
 from judge.results.leaderboard import share_positive
 from judge.results.rows import Score
 from judge.results.tables import result_tables
+from judge.stats.generalizability import GradeTable, GradeVariance, grade_variance
 from tests.conftest import complaint, put, refused
 from tests.results.test_leaderboard import excluded, failure, judgment, pooled
 
@@ -273,7 +275,7 @@ def test_a_trial_is_flagged_where_a_citation_was_not_asked_about(tmp_path: Path)
 
 def test_citations_are_no_responses_to_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(judged(tmp_path))
-    for argv in (["evaluate", "responses", out], ["evaluate", "qrels", out, out], ["plan", out, "--half-width", "0.1"]):
+    for argv in (["evaluate", "responses", out], ["evaluate", "qrels", out, out]):
         capsys.readouterr()
         assert "a pool of citations has no grades of responses" in complaint(capsys, main(argv))
 
@@ -322,3 +324,65 @@ def test_what_is_about_whole_responses_is_refused(tmp_path: Path, capsys: pytest
     ]  # fmt: skip
     assert main([*argv, "--model", "checker/overlap"]) == 2
     assert "'mill-fluent-invented': their formats have no citations of sentences" in capsys.readouterr().err
+
+
+WORTH = {"full": 1.0, "partial": 0.5, "none": 0.0}
+TOPIC_WORDS = [(list(WORTH)[k % 3], list(WORTH)[k % 2]) for k in range(10)]
+"""For each of ten topics, what the second sentence of run a has, and the only one of run b that cites."""
+
+
+def pilot(tmp_path: Path) -> Path:
+    """Ten topics. Run a has two sentences that cite, the first of them full; run b one, and one that does not cite."""
+    answers: dict[str, dict[str, dict[str, list[int]]]] = {"a": {}, "b": {}}
+    for k, (of_a, of_b) in enumerate(TOPIC_WORDS):
+        answers["a"][str(k)] = {f"Say full {k}.": [0], f"Say {of_a} {k} too.": [1]}
+        answers["b"][str(k)] = {f"Say {of_b} {k} alone.": [0], "Plain.": []}
+    given = runs(tmp_path / "runs", answers)
+    given["topics"].write_text("".join(f"{k}\tWhy {k}?\n" for k in range(10)), "utf-8")
+    model = judge.FunctionJudge(
+        "labels/v1", lambda messages: f"Grade: {re.findall('Say (full|partial|none)', messages[1]['content'])[-1]}"
+    )
+    judge.run(judge.Plan(**given, criteria=("support",), model=(model,), out=tmp_path / "out"))
+    return tmp_path / "out"
+
+
+def test_topics_are_planned_by_measures_of_citations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = pilot(tmp_path)
+    capsys.readouterr()
+    values = {
+        "support_precision_weighted": [((1 + WORTH[of_a]) / 2, WORTH[of_b]) for of_a, of_b in TOPIC_WORDS],
+        "support_recall_weighted": [((1 + WORTH[of_a]) / 2, WORTH[of_b] / 2) for of_a, of_b in TOPIC_WORDS],
+    }
+    assert main(["plan", str(out), "--half-width", "0.1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["pilots"]
+    assert [(pilot["criterion"], pilot["graders"]) for pilot in found] == [(name, "judge") for name in values]
+    for pilot_of, of_topics in zip(found, values.values(), strict=True):
+        expected = grade_variance(
+            GradeTable(
+                values=[value for pair in of_topics for value in pair],
+                runs=["a", "b"] * 10,
+                topics=[str(k) for k in range(10) for _ in "ab"],
+                turns=[f"{k}_1" for k in range(10) for _ in "ab"],
+            )
+        )
+        assert isinstance(expected, GradeVariance)
+        assert {row["source"]: row["estimate"] for row in pilot_of["variance"]["components"]} == pytest.approx(
+            {row.source: row.estimate for row in expected.components}
+        )
+        assert pilot_of["needed"][0]["goal"] == "half_width"
+    # Gold that every citation is full: the recall of b is half, and the judge is too strict by what it did not give.
+    rows = []
+    for k, (of_a, of_b) in enumerate(TOPIC_WORDS):
+        rows.append(gold(f"Say full {k}.", "s0", f"{k}_1", 2))
+        rows.append(gold(f"Say {of_b} {k} alone.", "s0", f"{k}_1", 2))
+        # Of the last topic, a citation lacks gold, so that its response has none.
+        if k < 9:
+            rows.append(gold(f"Say {of_a} {k} too.", "s1", f"{k}_1", 2))
+    (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
+    assert main(["plan", str(out), "--gold", str(tmp_path / "gold.jsonl"), "--json"]) == 0
+    recall = {row["graders"]: row for row in json.loads(capsys.readouterr().out)["pilots"][3:]}
+    assert recall["assessors"]["criterion"] == "support_recall_weighted"
+    assert [recall[name]["variance"]["grades"] for name in recall] == [20, 19, 19]
+    shares = {row["source"]: row["variance"] for row in recall["assessors"]["variance"]["components"]}
+    # All differences are those of the runs, 1 and 1/2.
+    assert shares["run"] == pytest.approx(0.125) and shares["run x topic"] == pytest.approx(0)
