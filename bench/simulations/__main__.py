@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.simulations import battles, crowds, gold, judges, leaderboards, runs, small
+from bench.simulations import battles, crowds, gold, judges, leaderboards, passages, runs, small
 from bench.simulations.figures import Finding, shown
 
 Simulation = Callable[[int, np.random.Generator], list[Finding]]
@@ -72,6 +72,9 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "S6": (small.calibration_errors, 300),
     "S7": (small.rare_errors, 1000),
     "W": (crowds.w, 100),
+    "PT": (passages.turns, 300),
+    "PP": (passages.singles, 300),
+    "PN": (passages.filled_in, 20),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
 

@@ -6,8 +6,7 @@ People grade whole turns or single passages, drawn with known probabilities.
   `judge.stats.correction`.
 - Of single passages P@k is a mean over places of rankings, so a place is what is drawn. No other measure is corrected
   by them. nDCG, recall and AP divide by what all relevant passages of a turn are worth, RR looks at the first of them,
-  and a few passages of a turn do not tell either: in simulations, the judge's nDCG with an unbiased correction of first
-  order by passages covered .67 to .90.
+  and a few passages of a turn do not tell either (`bench.simulations.passages.ndcg_by_passages`).
 """
 
 import math
@@ -273,7 +272,12 @@ class Corrector:
         left_out = [name for name in names if name not in self._names]
         why = "nothing says between which values they lie" if of_turns else "whole turns must be graded for them"
         self.cautions = people.cautions
-        """What does not count or is not corrected, a sentence each."""
+        """What does not count, is not corrected or says nothing, a sentence each."""
+        if all(grade == judged[turn_id][item] for turn_id, of in people.grades.items() for item, grade in of.items()):
+            self.cautions += (
+                f"{people.name}: all its grades are those of the qrels too, so nothing shows how the judge errs; qrels "
+                "merged of both are no judge's",
+            )
         if left_out:
             self.cautions += (f"{people.name}: not corrected, because {why}: {', '.join(left_out)}",)
         if asked.main not in self._names:

@@ -247,6 +247,13 @@ def test_measures_without_bounds_are_left_as_they_are(world: Path) -> None:
         evaluated(world, main="Judged@5")
 
 
+def test_people_who_agree_everywhere_may_be_in_the_qrels_already(world: Path) -> None:
+    put(world / "merged.qrel", JUDGE.lstrip().replace("b 1", "b 0").replace("d 1", "d 2").replace("e 2", "e 0"))
+    said = f"{world}/people.qrel: all its grades are those of the qrels too"
+    assert [of.startswith(said) for of in evaluated(world, qrels=world / "merged.qrel").warnings] == [True]
+    assert evaluated(world).warnings == ()
+
+
 def test_only_answered_turns_count_where_these_alone_are_asked_for(world: Path) -> None:
     found = scores(evaluated(world, over="answered"), "P@2")
     # `other` answers five of the six turns.
