@@ -1,7 +1,7 @@
 """The certificate: which prompt, judge and parameters were calibrated, on which gold, and with what result."""
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from judge.io.text import count, printable, shown
 from judge.records import Criterion
 
 SCHEMA = 3
+CALIBRATED = "CALIBRATED"
+"""The first word of the banner where every criterion is as certified, and trusted."""
+_UNCALIBRATED = "UNCALIBRATED"
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "seed", "base_url", "logprobs", "form", "omit", "reasoning_effort")
 """The options of a judge that certificates record."""
@@ -174,34 +177,57 @@ def statement(
     levels = {criterion.name: criterion.scale.levels for criterion in criteria}
     names = list(dict.fromkeys(match.criterion for match in matches))
     by_criterion = {entry.criterion: entry for entry in certificate.certified}
+    words = {name: _word(by_criterion.get(name), matches, len(levels.get(name, ()))) for name in names}
+    word = _headline(words.values())
     parts = []
-    calibrated = bool(names)
     for name in names:
         unlike = [match for match in matches if match.criterion == name and not match.same]
         # Another address is no other judge, and the statement names it.
         different = [match for match in unlike if match.item != "base_url"]
         entry = by_criterion.get(name)
         if entry is None:
-            calibrated = False
             parts.append(f"{name}: no certificate")
             continue
         if different:
-            calibrated = False
             listed = "; ".join(difference(match.item, match.certified, match.found) for match in different)
             parts.append(f"{name}: not as certified ({listed})")
             continue
-        collapsed = entry.binary and len(levels.get(name, ())) > 2
-        calibrated = calibrated and entry.verdict == "TRUSTED" and not collapsed
-        parts.append(f"{name}: as certified, {_result(entry)}")
+        verdict = "" if entry.verdict == word else f"{entry.verdict} "
+        parts.append(f"{name}: as certified, {verdict}{_result(entry)}")
         parts += [f"Its {m.item} is another: {m.certified} certified, {m.found} here" for m in unlike]
         if entry.probed is not None:
             parts.append(f"It was {probed_words(entry.probed)}")
-        if collapsed:
+        if _is_collapsed(entry, len(levels.get(name, ()))):
             parts.append(f"That is about positive or not, and not about the grades of {name}")
-    word = "CALIBRATED" if calibrated else "UNCALIBRATED"
     # A certificate may come from anyone: no character of it may break out of the banner.
     banner = printable(f"{word} (certificate of {certificate.date}): {'. '.join(parts)}.")
-    return CertificateStatement(calibrated, banner, tuple(matches))
+    return CertificateStatement(word == CALIBRATED, banner, tuple(matches))
+
+
+def _word(entry: Certified | None, matches: Sequence[Match], levels: int) -> str:
+    """What a certificate makes of the grades under one criterion of so many levels, in a word.
+
+    `entry`: what it certifies of the criterion; None if nothing.
+    """
+    if entry is None or _is_collapsed(entry, levels):
+        return _UNCALIBRATED
+    # Another address is no other judge.
+    if any(match.criterion == entry.criterion and not match.same and match.item != "base_url" for match in matches):
+        return _UNCALIBRATED
+    return CALIBRATED if entry.verdict == "TRUSTED" else entry.verdict
+
+
+def _headline(words: Collection[str]) -> str:
+    """The word for all criteria: UNCALIBRATED where one is not as certified, else the worst of their verdicts."""
+    for word in (_UNCALIBRATED, "NOT TRUSTED", "INCONCLUSIVE"):
+        if word in words:
+            return word
+    return CALIBRATED if words else _UNCALIBRATED
+
+
+def _is_collapsed(entry: Certified, levels: int) -> bool:
+    """Whether grades of more than two levels were compared as positive or not."""
+    return entry.binary and levels > 2
 
 
 def difference(item: str, certified: str, found: str) -> str:
@@ -210,9 +236,7 @@ def difference(item: str, certified: str, found: str) -> str:
 
 
 def _result(entry: Certified) -> str:
-    text = (
-        f"{entry.verdict} by {' and '.join(entry.requirements)}, {entry.statistic} {_interval(entry)} on {entry.split}"
-    )
+    text = f"by {' and '.join(entry.requirements)}, {entry.statistic} {_interval(entry)} on {entry.split}"
     text += f", chosen among {entry.tried}" if entry.tried > 1 else ""
     if entry.looks is not None and entry.looks.number > 1:
         text += f", test grades opened for {entry.looks.number} different questions"

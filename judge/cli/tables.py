@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.calibrate.certificate import CALIBRATED
 from judge.calibrate.recheck import RECHECKED
 from judge.cli.printing import print_table, print_text, say, say_all
 from judge.io.ids import groups_of, natural_key
@@ -43,7 +44,7 @@ def print_leaderboard(
     """Print banner, clustering and what comes `first`, then one table per criterion, and which pairs of runs differ."""
     apart = told_apart(pairs, criteria)
     nouns = folder_unit(criteria).nouns
-    print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
+    print_text(banner, "heading" if banner.startswith(CALIBRATED) else "warning")
     for line in clustered:
         print()
         print_text(line)
@@ -71,7 +72,7 @@ def print_leaderboard(
 
 def print_grades(rows: Sequence[GradeCount], criteria: Sequence[Criterion], banner: str) -> None:
     """Print how many items have each grade, a table for each criterion."""
-    print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
+    print_text(banner, "heading" if banner.startswith(CALIBRATED) else "warning")
     for criterion in criteria:
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")

@@ -65,13 +65,19 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         if not self.verdicts:
             return UNCALIBRATED
         verdicts = {verdict.criterion: verdict for verdict in self.verdicts}
-        words = [
-            f"{criterion.name}: {_found(verdicts[criterion.name])}"
-            if criterion.name in verdicts
-            else f"{criterion.name}: not compared"
-            for criterion in self.criteria
-        ]
-        return f"UNCALIBRATED, since there is no certificate. Compared with gold: {'; '.join(words)}."
+        words = {verdicts[criterion.name].word if criterion.name in verdicts else "" for criterion in self.criteria}
+        parts: list[str] = []
+        for criterion in self.criteria:
+            verdict = verdicts.get(criterion.name)
+            if verdict is None:
+                parts.append(f"{criterion.name} not compared")
+            elif len(words) == 1:
+                parts.append(f"{criterion.name}, {_found(verdict)}")
+            else:
+                parts.append(f"{criterion.name} {verdict.word}, {_found(verdict)}")
+        compared = "by people's grades, without a certificate"
+        head = f"{words.pop()} {compared}" if len(words) == 1 else f"Judged {compared}"
+        return f"{head}: {'; '.join(parts)}."
 
     def beside(self, verdicts: Iterable[TrustVerdict]) -> "JudgedFolder":
         """The folder with those of the verdicts that are about its judges under its prompts."""
@@ -130,7 +136,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
 def _found(verdict: TrustVerdict) -> str:
     estimate = verdict.estimate
     return printable(
-        f"{verdict.word}, {verdict.statistic} {interval(estimate, 2)} "
+        f"{verdict.statistic} {interval(estimate, 2)} "
         f"({count(estimate.n, 'grade')} on {count(estimate.topics, 'topic')})"
     )
 

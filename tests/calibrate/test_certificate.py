@@ -178,11 +178,12 @@ def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
         of = certificate(certified(verdict=word))
         found = said(of)
         assert found.calibrated == (word == "TRUSTED")
-        assert found.banner.startswith("CALIBRATED" if word == "TRUSTED" else "UNCALIBRATED")
-        assert (
-            f"groundedness: as certified, {word} by wkappa.lo>=0.4, wkappa {spread} (n=120, 24 topics) "
-            "on test, chosen among 3."
-        ) in found.banner
+        # One word stands: the verdict, or what a verdict of TRUSTED makes of the run.
+        first, verdict = ("CALIBRATED", "TRUSTED ") if word == "TRUSTED" else (word, "")
+        assert found.banner == (
+            f"{first} (certificate of 2026-03-01): groundedness: as certified, {verdict}by wkappa.lo>=0.4, "
+            f"wkappa {spread} (n=120, 24 topics) on test, chosen among 3."
+        )
 
 
 def test_the_banner_names_what_was_required_and_how_hard_it_was_tried() -> None:
@@ -226,7 +227,12 @@ def test_every_criterion_of_the_run_must_be_certified() -> None:
     assert "groundedness: as certified, TRUSTED by" in found.banner
     assert found.banner.endswith(" naturalness: no certificate.")
     weak = certificate(certified(), certified(other, verdict="INCONCLUSIVE"))
-    assert not said(weak, GRADED, other).calibrated
+    found = said(weak, GRADED, other)
+    assert not found.calibrated
+    assert found.banner.startswith("INCONCLUSIVE (certificate of 2026-03-01): groundedness: as certified, TRUSTED by ")
+    assert "naturalness: as certified, by wkappa.lo>=0.4" in found.banner
+    worse = certificate(certified(verdict="NOT TRUSTED"), certified(other, verdict="INCONCLUSIVE"))
+    assert said(worse, GRADED, other).banner.startswith("NOT TRUSTED (certificate")
 
 
 def test_a_run_of_nothing_is_not_calibrated() -> None:

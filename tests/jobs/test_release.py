@@ -121,7 +121,9 @@ def test_a_bundle_with_gold_has_the_corrected_board_and_says_what_gold_says(judg
     for name in ("README.md", "leaderboard.md"):
         assert "nobody has compared" in plain[name].decode()
         assert "nobody has compared" not in published[name].decode()
-        assert "Compared with gold: groundedness: INCONCLUSIVE, wkappa" in published[name].decode()
+        compared = "INCONCLUSIVE by people's grades, without a certificate: groundedness, wkappa"
+        assert compared in published[name].decode()
+        assert "UNCALIBRATED" not in published[name].decode()
 
 
 def test_a_corrected_board_is_released_with_its_run(judged: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import judge
+from judge.ask.criteria import find_criterion
 from judge.calibrate.report.folder import SCHEMA as FINDINGS_SCHEMA
 from judge.cli import main
 from judge.errors import InputError, UsageError
@@ -164,8 +165,11 @@ def test_a_report_with_gold_or_a_calibration_does_not_say_that_nobody_compared(m
     assert "nobody has compared" in said["alone"]
     for name in ("gold", "beside"):
         assert "nobody has compared" not in said[name]
-        compared = r"UNCALIBRATED, since there is no certificate\. Compared with gold: groundedness: [A-Z ]+, \w+ -?0\."
-        assert re.search(compared, said[name])
+        # One word stands, that of the verdict.
+        assert "CALIBRATED" not in said[name]
+        assert re.search(
+            r"(NOT TRUSTED|INCONCLUSIVE) by people's grades, without a certificate: groundedness, \w+ -?0\.", said[name]
+        )
 
 
 def test_a_verdict_on_another_judge_or_prompt_says_nothing_of_this_one(made: Path) -> None:
@@ -174,6 +178,15 @@ def test_a_verdict_on_another_judge_or_prompt_says_nothing_of_this_one(made: Pat
     assert judged.beside([verdict]).verdicts == (verdict,)
     for other in ({"judge": "server/m graded"}, {"prompt": "groundedness/strict"}):
         assert judged.beside([msgspec.structs.replace(verdict, **other)]).verdicts == ()
+
+
+def test_where_only_some_criteria_were_compared_each_has_its_word(made: Path) -> None:
+    judged = read_judged(made / "out")
+    (verdict,) = read_calibration(made / "cal" / "calibration.json").verdicts
+    both = msgspec.structs.replace(judged, criteria=(*judged.criteria, find_criterion("naturalness")))
+    banner = both.beside([verdict]).banner
+    assert banner.startswith(f"Judged by people's grades, without a certificate: groundedness {verdict.word}, ")
+    assert banner.endswith("; naturalness not compared.")
 
 
 def test_a_corrected_board_is_reported_with_its_run(made: Path, tmp_path: Path) -> None:
