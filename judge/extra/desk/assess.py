@@ -154,7 +154,7 @@ class Work:
 
     def text_of(self, response: PooledResponse) -> str:
         """What is labeled, as a text: a passage, or what the run said."""
-        return self.passages[response.passages[0]] if self.unit.listed else response.shown
+        return self.passages[response.passages[0]] if self.unit.listed else readable(response.shown)
 
     def around(self, item: PlanRow, sentence: str) -> tuple[str, str] | None:
         """What a run's answer says before and after one of its sentences; None where the answer is not known."""
@@ -162,7 +162,7 @@ class Work:
         if answer is None or sentence not in answer:
             return None
         before, _, after = answer.partition(sentence)
-        return before, after
+        return readable(before), readable(after)
 
 
 def _drawn(path: Path) -> tuple[PlanRow, ...]:
@@ -249,7 +249,23 @@ def _turns(
         raise UsageError(f"{plan.topics}: lacks {count(len(lacking), 'turn')} to label: {', '.join(lacking[:5])}")
     if lacking and shown:
         raise UsageError(f"{shown}: shown with the conversation, so a topics file is needed (--topics)")
-    return turns
+    labeled = {item.turn_id for item in items}
+    return {turn_id: _readable_turn(turn) for turn_id, turn in turns.items() if turn_id in labeled}
+
+
+def _readable_turn(turn: Turn) -> Turn:
+    """The turn with its texts as people read them, on sheets too."""
+    return replace(
+        turn,
+        utterance=readable(turn.utterance),
+        resolved_utterance=turn.resolved_utterance and readable(turn.resolved_utterance),
+        context=tuple(
+            replace(exchange, utterance=readable(exchange.utterance), response=readable(exchange.response))
+            for exchange in turn.context
+        ),
+        ptkb=tuple(replace(statement, text=readable(statement.text)) for statement in turn.ptkb),
+        references=tuple(map(readable, turn.references)),
+    )
 
 
 def _suggestions(
@@ -431,9 +447,9 @@ def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, obj
         "question": question(criterion),
         "guidance": guidance(criterion),
         "sentence_levels": [(level.label, level.description) for level in criterion.sentence_levels],
-        "response": response.text or NO_ANSWER,
+        "response": readable(response.text) or NO_ANSWER,
         "passage": work.text_of(response) if work.unit.listed else None,
-        "second": response.second,
+        "second": readable(response.second),
         # Of a citation, what the answer says before and after it.
         "around": work.around(item, response.text) if UNITS[response.unit].part_of_response else None,
         # None for a passage without a text.

@@ -266,14 +266,18 @@ def test_pages_are_for_everybody(tmp_path, browser, serve, scheme, size) -> None
     given = {"runs": PROJECT / "examples" / "runs", "topics": PROJECT / "examples" / "topics.json"}
     write_harness_pool(tmp_path / "pairs" / "out", pool_runs(Pooling(**given, unit="pair", draw=8)))
     of_pairs = "--prompt", "preference", "--topics", str(given["topics"])
+    texts = PROJECT / "examples" / "passages.jsonl"
+    write_harness_pool(tmp_path / "passages" / "out", pool_runs(Pooling(**given, passages=texts, unit="passage")))
+    of_passages = "--prompt", "passage_relevance", "--topics", str(given["topics"])
     kinds: Sequence[tuple[str, ...]] = (
         prompts,
         (*ANN[2:], "--made", "postedit", "--judgments", str(judgments)),
         of_pairs,
+        of_passages,
     )
+    folders = {of_pairs: tmp_path / "pairs", of_passages: tmp_path / "passages"}
     for number, options in enumerate(kinds):
-        folder = tmp_path / "pairs" if options == of_pairs else tmp_path
-        served = serve(folder, "--assessor", "ann", *options, store=f"{number}.sqlite")
+        served = serve(folders.get(options, tmp_path), "--assessor", "ann", *options, store=f"{number}.sqlite")
         context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
         page = context.new_page()
         watched = watch(page)
@@ -290,6 +294,36 @@ def test_pages_are_for_everybody(tmp_path, browser, serve, scheme, size) -> None
         assert watched == []
         context.close()
         served.end()
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_a_passage_of_any_length_is_read_and_labeled(tmp_path, page: Page, serve: type[Served], size) -> None:
+    """The question is in sight from the first moment, the passage without unfolding anything, the grades always."""
+    examples = PROJECT / "examples"
+    lines = [json.loads(line) for line in (examples / "passages.jsonl").read_text(encoding="utf-8").splitlines()]
+    texts = "".join(f"{json.dumps({**line, 'contents': 'Rails and owls. ' * 13_000})}\n" for line in lines)
+    (tmp_path / "passages.jsonl").write_text(texts, encoding="utf-8")
+    pooling = Pooling(
+        runs=examples / "runs", topics=examples / "topics.json", passages=tmp_path / "passages.jsonl", unit="passage"
+    )
+    write_harness_pool(tmp_path / "out", pool_runs(pooling))
+    page.set_viewport_size(size)
+    topics = str(examples / "topics.json")
+    page.goto(serve(tmp_path, "--assessor", "ann", "--prompt", "passage_relevance", "--topics", topics).links[0])
+    keys(page, "3", "Enter")
+    assert "1 of 51" in said(page)
+    assert overflow(page) == 0
+    for seen in (".talk .utterance >> nth=0", "[name=grade] >> nth=0", "[name=grade] >> nth=3", ".rubric button"):
+        box = page.locator(seen).bounding_box()
+        assert box is not None
+        assert box["y"] >= 0 and box["y"] + box["height"] <= size["height"], seen
+    start = page.locator(".response").bounding_box()
+    assert start is not None and start["y"] < size["height"]
+    # Nothing that is folded or long stands between the question and the beginning of the passage.
+    folded = page.locator(".talk > details[open]").count()
+    assert folded == (0 if size == NARROW else 2)
+    keys(page, "z")
+    assert "0 of 51" in said(page)
 
 
 def test_a_page_of_another_site_can_do_nothing(tmp_path: Path, browser: Browser, serve: type[Served]) -> None:
