@@ -21,6 +21,7 @@ from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
 from judge.judges.credentials import secret_names
 from judge.plugins import added
+from judge.runs.sources import Sources
 from judge.units import UNITS
 
 
@@ -33,7 +34,12 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     out = plan.out or plan.extend or DEFAULT_OUT
     first, passages = parts_of(plan, out)
     with progress("reading and checking runs") as steps:
-        read_once = cache(first.sources)
+
+        @cache
+        def read_once() -> Sources:
+            # By what is pooled, as far as it is known: of passages, lists in folders are runs too.
+            return first.sources()
+
         first = first.with_values(unit=pooled_unit(first, read_once))
         sources = read_once()
         pooled = pool_runs(first, steps, sources)
