@@ -333,6 +333,8 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
     if judge.facts.checker:
         # A checker reads no prompt, so there is nothing else to ask it.
         judge.over = True
+        if not completion.support:
+            return judge.find("answer", "ok", f"a passage that says so is graded {shown(completion.text)}")
         scores = ", ".join(f"{best:.2f}" for best, _ in completion.support if best is not None)
         return judge.find("answer", "ok", f"a sentence that its passage says is supported with probability {scores}")
     judge.honors_schema = request.form == "json" and _is_by_schema(completion.text, request)

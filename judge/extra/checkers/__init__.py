@@ -3,9 +3,10 @@
 checkers     what all of them share: questions, grades, their digests
 served       those behind a server: a classifier, a chat model
 onnx         a cross-encoder from a file
+rerankers    grades of passages, by either way
 
 Here are their names: `checker/<kind>[#settings][@threshold]`, which checks each sentence of a response against each
-used passage, or each nugget.
+used passage, or each nugget; a reranker, each passage against the question.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 from judge.errors import InputError, UsageError
 from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker, probability
 from judge.extra.checkers.onnx import ModelFiles, OnnxChecker
+from judge.extra.checkers.rerankers import OnnxReranker, ServerReranker
 from judge.extra.checkers.served import NO_INSTRUCTION, ChatChecker, ServerChecker, read_instruction
 from judge.io.text import did_you_mean
 from judge.io.text import digest as text_digest
@@ -25,7 +27,7 @@ BACKEND = Backend(module="judge.extra.checkers", checker=True, ready="options an
 DIGITS = 8
 """Of the digest of a file in the name of a judge."""
 KINDS: dict[str, type[Checker]] = {
-    kind.kind: kind for kind in (OverlapChecker, ServerChecker, ChatChecker, OnnxChecker)
+    kind.kind: kind for kind in (OverlapChecker, ServerChecker, ChatChecker, OnnxChecker, ServerReranker, OnnxReranker)
 }
 
 
@@ -50,7 +52,7 @@ def open_model(model: str, options: ModelOptions) -> Model:
     if not 0 < checker.threshold <= 1:
         raise UsageError(f"threshold {written!r} of a checker: expected a number above 0 and up to 1, as in @0.5")
     # The name goes into every record: it must not depend on a folder, and two files must not share it.
-    if kind is OnnxChecker:
+    if issubclass(kind, OnnxChecker):
         path = Path(rest).expanduser()
         rest = _titled(path.name.removesuffix(".onnx"), lambda: ModelFiles(path).digest)
     if (file := settings.get("instruction", NO_INSTRUCTION)) != NO_INSTRUCTION:

@@ -15,6 +15,7 @@ from judge.judges.http_errors import shorten
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
+from judge.units import UNITS
 
 VERSION = 1
 """Goes up whenever the same scores may give other labels."""
@@ -33,6 +34,11 @@ _ADVICE = {
     "support": "add --prompt support/sentences",
 }
 """Criterion to what can be done instead; others have the labels of groundedness."""
+RERANKERS = (
+    "passages are graded by checker/reranker/MODEL --base-url http://HOST/score, checker/reranker-onnx/PATH, or "
+    "baseline/overlap"
+)
+"""What grades passages without a language model."""
 _ALONE, _SCORES = "yes or no alone", "supports, contradicts"
 """In the raw reply: how many scores are 1 or 0 because the scorer said no probability; sentence to scores by text."""
 SUPPORTS = frozenset(("entailment", "entails", "supported", "supports", "consistent", "grounded", "yes", "true"))
@@ -82,13 +88,20 @@ class Checker(Model):
         self._called = f"checker/{self.kind}/{model}"
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but groundedness and support by sentences."""
+        """Refuse criteria that it cannot be asked."""
         for criterion in criteria:
-            if not is_checkable(criterion):
-                raise UsageError(
-                    f"{self.name} labels sentences by used passages, and cannot be asked "
-                    f"{criterion.prompt_id}: {_ADVICE.get(criterion.name, 'add --prompt groundedness/sentences')}"
-                )
+            self.check_criterion(criterion)
+
+    def check_criterion(self, criterion: Criterion) -> None:
+        """Refuse all but groundedness and support by sentences."""
+        if is_checkable(criterion):
+            return
+        advice = _ADVICE.get(criterion.name, "add --prompt groundedness/sentences")
+        if UNITS[criterion.unit].listed:
+            advice = RERANKERS
+        raise UsageError(
+            f"{self.name} labels sentences by used passages, and cannot be asked {criterion.prompt_id}: {advice}"
+        )
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The version of the labels' rule, the threshold, the labels, and what decides the scores."""

@@ -9,7 +9,7 @@ import string
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -50,9 +50,11 @@ class OnnxChecker(Checker):
 
     kind = "onnx"
     model_needed = "PATH"
-    takes = ("supports", "contradicts")
+    takes: tuple[str, ...] = ("supports", "contradicts")
     uses_cores = True
     free = True
+    long: Literal["only_first", "only_second"] = "only_first"
+    """Which text of a pair is read in windows where it is too long, in the words of tokenizers."""
 
     def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
         super().__init__(model, options, settings)
@@ -76,7 +78,7 @@ class OnnxChecker(Checker):
         self._open()
         try:
             # Whether its classes are known shows in the first score, and must not show in the middle of a run.
-            self._score(_TRIAL, "a")
+            self._score(*((_TRIAL, "a") if self.long == "only_first" else ("a", _TRIAL)))
         except CallError as error:
             raise UsageError(f"{self._files.model}: {error}") from error
 
@@ -99,12 +101,13 @@ class OnnxChecker(Checker):
     def _open(self) -> tuple[Any, Any]:
         with self._lock:
             if self._opened is None:
-                self._opened = open_tokenizer(self._files), _session(self._files)
+                self._opened = open_tokenizer(self._files, self.long), _session(self._files)
             return self._opened
 
-    def _score(self, passage: str, sentence: str) -> PairScore:
+    def _score(self, first: str, second: str) -> PairScore:
         tokenizer, session = self._open()
-        encodings = windows(tokenizer, self._files.length, passage, sentence)
+        short = second if self.long == "only_first" else first
+        encodings = windows(tokenizer, self._files.length, (first, second), short)
         scores = [self._run(session, encoding) for encoding in encodings]
         return PairScore(max(score.supports for score in scores), max(score.contradicts for score in scores))
 
@@ -123,6 +126,10 @@ class OnnxChecker(Checker):
         labels = self._files.labels or tuple(f"LABEL_{number}" for number in range(len(probabilities)))
         if len(labels) != len(probabilities):
             raise RejectedError(f"the model gives {len(probabilities)} classes, and its config.json {len(labels)}")
+        return self.read_classes(labels, probabilities)
+
+    def read_classes(self, labels: Sequence[str], probabilities: Sequence[float]) -> PairScore:
+        """The score in the probabilities of the classes; a RejectedError if these are none that it can be read of."""
         return pair_score(labels, probabilities, self._settings, ordered=True)
 
 
@@ -160,7 +167,7 @@ def _session(files: "ModelFiles") -> Any:
     return session
 
 
-def open_tokenizer(files: "ModelFiles") -> Any:
+def open_tokenizer(files: "ModelFiles", long: Literal["only_first", "only_second"]) -> Any:
     """What splits pairs as the file of a tokenizer says."""
     from tokenizers import Tokenizer
 
@@ -169,29 +176,29 @@ def open_tokenizer(files: "ModelFiles") -> Any:
         # A passage that writes a separator must not end where it likes.
         tokenizer.encode_special_tokens = True
         tokenizer.no_padding()
-        tokenizer.enable_truncation(files.length, stride=files.length // _OVERLAP, strategy="only_first")
+        tokenizer.enable_truncation(files.length, stride=files.length // _OVERLAP, strategy=long)
     return tokenizer
 
 
-def windows(tokenizer: Any, length: int, passage: str, sentence: str) -> list[Any]:
+def windows(tokenizer: Any, length: int, pair: TextPair, short: str) -> list[Any]:
     """A pair as tokens: one encoding, or several where the passage is too long for one.
 
-    A ContextLengthError if the sentence leaves no room for the passage. A RejectedError if a text cannot be split.
+    A ContextLengthError if the other text, the `short` one, leaves no room. A RejectedError if a text cannot be split.
     """
     # The windows must go on, and a window of a few words says nothing.
     least = 2 * (length // _OVERLAP)
     try:
-        f"{passage}{sentence}".encode()
+        "".join(pair).encode()
     except UnicodeEncodeError as error:
         raise RejectedError(f"the pair cannot be read: {error.reason} at character {error.start}") from error
     with package_errors(RejectedError, "its tokenizer.json cannot split a pair"):
         # Only batches let other threads run, so that Ctrl-C is heard in a slow expression.
-        (alone,) = tokenizer.encode_batch([sentence], add_special_tokens=False)
+        (alone,) = tokenizer.encode_batch([short], add_special_tokens=False)
         room = length - len(alone.ids) - tokenizer.num_special_tokens_to_add(True)
-        found = tokenizer.encode_batch([(passage, sentence)]) if room > least else ()
+        found = tokenizer.encode_batch([pair]) if room > least else ()
     if not found:
         raise ContextLengthError(
-            f"a sentence leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more "
+            f"the other text leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more "
             f"than {least}"
         )
     return [found[0], *found[0].overflowing]

@@ -47,15 +47,17 @@ class ServerChecker(ServedChecker):
     """
 
     kind = "server"
-    takes = _TAKES["/predict"]
+    takes: tuple[str, ...] = _TAKES["/predict"]
     address_needed = f" with its path, such as {_ADDRESSES}"
     path = ""
+    served: Mapping[str, tuple[str, ...]] = _TAKES
+    """The path of a server to the settings that it takes."""
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse settings that the address does not take, too."""
         super().check(criteria)
         path = _path(self._address())
-        if unused := sorted(self._settings.keys() - set(_TAKES[path])):
+        if unused := sorted(self._settings.keys() - set(self.served[path])):
             raise UsageError(f"{self._called} at {path} has no use for {', '.join(unused)}")
 
     def rule(self) -> dict[str, Any]:
@@ -88,9 +90,10 @@ class ServerChecker(ServedChecker):
 
     def _address(self) -> Address:
         address = super()._address()
-        if _path(address) not in _TAKES:
+        if _path(address) not in self.served:
+            examples = ", ".join(f"http://localhost:8000{path}" for path in self.served)
             raise UsageError(
-                f"--base-url {address.url}: expected an address that says what it serves, such as {_ADDRESSES}"
+                f"--base-url {address.url}: expected an address that says what it serves, such as {examples}"
             )
         return address
 

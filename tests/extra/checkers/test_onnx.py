@@ -284,7 +284,7 @@ def test_without_the_package_the_message_says_how_to_get_it(tmp_path: Path, monk
 def test_a_path_to_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file or folder, expected a cross-encoder in ONNX"):
         open_model(f"checker/onnx/{tmp_path}/absent").check([CRITERION])
-    with pytest.raises(UsageError, match="or checker/onnx/PATH"):
+    with pytest.raises(UsageError, match="checker/onnx/PATH, checker/reranker/MODEL or checker/reranker-onnx/PATH"):
         open_model("checker/onnx")
 
 
