@@ -6,7 +6,9 @@ PAIR = Unit(
     name="pair",
     nouns=Nouns(turn="turn", response="pair"),
     words=UnitWords(
-        none_left="no pair can be judged: no turn has two unlike responses, or --draw is less than 2",
+        none_left=(
+            "no pair can be judged: no turn has two different responses (equal ones tie), or --draw is less than 2"
+        ),
         selected="a pair has one response of each run",
         unreached="the run said nothing in the topic",
         below_depth="ranked lower than the responses that are judged",

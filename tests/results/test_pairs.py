@@ -475,8 +475,34 @@ def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"draw": 1}, {"world": {"quality": {"a": 1}}}])
 def test_no_pair_is_said_in_words_of_pairs(tmp_path: Path, options) -> None:
-    with pytest.raises(InputError, match="no turn has two unlike responses, or --draw is less than 2"):
+    with pytest.raises(InputError, match=r"no turn has two different responses \(equal ones tie\), or --draw is less"):
         judged(tmp_path, **options)
+
+
+def test_where_all_answers_are_equal_nothing_is_called_a_trial(tmp_path: Path) -> None:
+    def longer(messages: Any) -> str:
+        short_first = re.search("short\n.*</first", messages[1]["content"])
+        return f"Grade: {'second' if short_first else 'first'}"
+
+    def said(folder: Path, equal: int) -> judge.Outcome:
+        rows = []
+        for k in range(12):
+            for system, name in (("a", "short"), ("b", "longer")):
+                answer = f"It is {'' if k < equal else name}"
+                rows.append({"id": f"q{k}", "system": system, "question": f"What of {k}?", "answer": answer})
+        model = judge.FunctionJudge("longer/v1", longer)
+        return judge.run(judge.Plan(runs=rows, criteria=("preference",), model=model, out=folder))
+
+    with pytest.raises(InputError, match=r"no turn has two different responses \(equal ones tie\)"):
+        said(tmp_path / "all", 12)
+    assert not (tmp_path / "all").exists()
+    # Two of twelve are equal: ties that nobody was asked about, and the run is complete.
+    outcome = said(tmp_path / "two", 2)
+    rows = {row.run_id: row for row in outcome.leaderboard}
+    assert {name: (row.mean.value, row.counts["not_asked"], row.flags) for name, row in rows.items()} == {
+        "a": (pytest.approx(1 / 12), 0, ()),
+        "b": (pytest.approx(11 / 12), 0, ()),
+    }
 
 
 def test_a_judge_sees_both_responses_and_no_run(tmp_path: Path) -> None:
