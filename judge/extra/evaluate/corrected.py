@@ -128,6 +128,8 @@ def people_of_qrels(given: Grades, judged: Grades, target: Target, name: str) ->
     Qrels do not say how their turns were drawn. They are taken for a random sample, for `topics` of the turns of topics
     like these. An InputError if no turn is graded wholly, or not all are and the target is `pool`.
     """
+    if not given:
+        raise InputError(f"{name}: grades nothing")
     grades: dict[str, dict[str, int]] = {}
     beside = 0
     for turn_id, items in given.items():
@@ -447,7 +449,7 @@ def _columns(unit: str) -> RecordColumns:
         ): lambda score: score.more.get("effective_n"),
         Column("bias", 3, signed=True, about="judge minus people"): lambda score: score.more.get("bias"),
         "flags": lambda score: " ".join(score.flags),
-        "note": lambda score: noted(score.mean.reason or score.few_topics or score.raw.mean.reason, score.cluster),
+        "note": lambda score: noted(score.mean.reason or score.raw.mean.reason, score.cluster),
     }
 
 

@@ -24,12 +24,12 @@ from judge.extra.evaluate.measured import (
     ranking_tables,
     turns_tsv,
 )
-from judge.gold.seal import read_unsealed
+from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.files import read_content
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import natural_key, safe_names
 from judge.io.installed import undrawn
-from judge.io.plan import Option, Positive
+from judge.io.plan import Option, Positive, in_folders
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.text import count, shown
@@ -129,6 +129,7 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
         plan.refuse_unused(["target"], "it needs --gold")
     elif plan.by != "run":
         plan.refuse_unused(["gold"], f"--by {plan.by} is by the grades of --qrels alone")
+    plan = in_folders(plan, gold=GOLD_FILES)
     problems: list[Problem] = []
     notes: list[str] = []
     topics = read_topics(plan.topics) if plan.topics is not None else None

@@ -156,14 +156,15 @@ def test_gold_of_whole_turns_counts_like_qrels_and_a_turn_in_part_not_at_all(wor
     assert "turns that are graded only in part, which count as not graded: 1" in outcome.warnings[0]
 
 
-def test_gold_names_a_passage_by_its_digest_and_of_several_assessors_the_mode_counts(world: Path) -> None:
+def test_gold_of_a_folder_names_a_passage_by_its_digest_and_of_several_assessors_the_mode_counts(world: Path) -> None:
     rows = [f"{turn} {item} {grade} 0.5" for turn, _, item, grade in map(str.split, PEOPLE.split("\n")[1:-1])]
     named = "".join(
         gold(row, response_id=f"R{k}", text_sha256=citation_digest("", row.split()[1])) for k, row in enumerate(rows)
     )
     more = [gold("1-1_1 b 2 0.5", assessor=name) for name in ("bob", "eve")]
     put(world / "turns.jsonl", named + "".join(more))
-    found = scores(evaluated(world, "turns.jsonl"), "P@2")
+    put(world / "split" / "dev.jsonl", (world / "turns.jsonl").read_text())
+    found = scores(evaluated(world, "split"), "P@2")
     # Two of three find b relevant, so both passages of the first turn are.
     assert found["both"].mean.value == pytest.approx(7 / 12 + ((2 - 2) + (1 - 1) + (0 - 1)) / 2 / 3)
 
@@ -204,6 +205,7 @@ WRONG = {
         gold("1-1_1 a 1 0.5") + gold("1-1_1 b 1 0.5", criterion="usefulness"),
         "grades passages under passage_relevance, usefulness: expected one criterion",
     ),
+    "empty": ("\n", "grades nothing"),
     "too high": ("1-1_1 0 a 10001\n1-1_1 0 b 1\n", "grade 10001: expected at most 10000"),
 }
 
