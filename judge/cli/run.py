@@ -38,7 +38,7 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
         @cache
         def read_once() -> Sources:
             # By what is pooled, as far as it is known: of passages, lists in folders are runs too.
-            return first.sources()
+            return first.sources() if passages is None else first.sources_beside_lists()
 
         first = first.with_values(unit=pooled_unit(first, read_once))
         sources = read_once()
@@ -90,7 +90,8 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     for groundedness by the words of the passages, and a small local model, fetched once, judges the rest. Their grades
     are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and need
     --topics. So do the criteria of whole dialogues (usefulness, coherence, attentiveness, clarification), which are
-    judged in a run of their own.
+    judged in a run of their own. With passage_relevance beside criteria of responses, the passages get a folder of
+    their own, passages in --out, and the report says which of the used passages are relevant.
     """
     with progress("reading and checking runs") as steps:
         inputs = RunInputs(plan, keys=not trial.dry_run, steps=steps)

@@ -112,6 +112,10 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
         lists = self.unit is not None and UNITS[self.unit].listed
         return find_sources(self.runs, self.columns, self.format, lists=lists)
 
+    def sources_beside_lists(self) -> Sources:
+        """The same without lists of passages, which are judged in a part of their own; these, where there is no run."""
+        return find_sources(self.runs, self.columns, self.format, lists=True).without_lists
+
     def _check(self) -> None:
         if self.screen == "off" and self.thresholds:
             raise UsageError("--screen-threshold needs the screen: --screen flag or exclude")

@@ -160,6 +160,7 @@ class RunInputs:
         earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
         self.place = JournalPlace(self.out, earlier)
         """Where the answers are kept; those of the folder that is extended are known already."""
+        find = plan.sources if listed is None else plan.sources_beside_lists
         # What the user names is checked before runs are read.
         sources = None if plan.criteria or plan.prompts else plan.sources()
         usual = DEFAULT_CRITERIA if sources is None else usual_criteria(sources, plan.profile, plan.format)
@@ -177,11 +178,11 @@ class RunInputs:
         # Without topics only interactive runs have conversations: others are refused before a model is opened.
         early = None
         if plan.topics is None and any(map(needs_turn, shown)):
-            sources = sources or plan.sources()
+            sources = sources or find()
             early = _pooled(plan, shown, steps, sources, beside)
         # What a journal holds is recalled without a key.
         self.judge = _open(plan, shown, keys=keys and not self.place.journals)
-        sources = sources or plan.sources()
+        sources = sources or find()
         self.pooled = early or _pooled(plan, shown, steps, sources, beside)
         if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
             check_complete(self.pooled.pool)

@@ -286,8 +286,8 @@ def _reasons(row: RunUse) -> list[str]:
 
 ABOUT = (
     "A passage is relevant if people gave it a positive grade or, where they gave none, the judge did. One without a "
-    "grade is unknown and counts as nothing; the bounds are what comes out if all unknown ones were not relevant, or "
-    "were. A response that uses no passage uses no relevant one."
+    "grade is unknown, which is not irrelevant: means leave it out, and bounds say what they would be if all that is "
+    "unknown were irrelevant, or relevant. A response that uses no passage uses no relevant one."
 )
 ON_RELEVANT = (
     "a response counts with its grade if at least one passage that it uses is relevant, and with the worst grade if "
@@ -336,7 +336,7 @@ def _use_table(rows: Sequence[RunUse], criterion: str, relevance: Criterion) -> 
 
 
 def _bounds(bounded: Bounded) -> str | None:
-    if bounded.at_worst is None or bounded.at_best is None:
+    if bounded.at_worst is None or bounded.at_best is None or bounded.sure:
         return None
     return f"{bounded.at_worst:.2f} to {bounded.at_best:.2f}"
 

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from judge.errors import UsageError
 from judge.io.rows import RowTable
 from judge.io.text import shown
 from judge.records import Problem, Record
+from judge.runs.document import read_head
 from judge.runs.formats import find_runs, format_of_lines
+from judge.runs.formats.cast_regin import is_pool
 from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
 from judge.runs.formats.trec import looks_like_qrels, looks_like_trec_run
 from judge.runs.profiles import PROFILES
@@ -36,14 +40,34 @@ class Sources(Record, frozen=True):
     tables: Tables | None = None
 
     @property
+    def without_lists(self) -> "Sources":
+        """The runs that have responses, without lists of passages; all of them where there is nothing else."""
+        runs = tuple(path for path in self.files if not _is_list(path))
+        return msgspec.structs.replace(self, files=runs) if runs else self
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was taken for what in tables, a sentence each."""
         return () if self.tables is None else tuple(source.said for source in self.tables.sources)
 
 
+def _is_list(path: Path) -> bool:
+    """Whether a file is a list of passages; one that cannot be read is said to be none, and its reader says why."""
+    try:
+        head = read_head(path)
+    except OSError:
+        return False
+    # A pool has the columns of a TREC run, and a bank of responses beside it.
+    return _looks_like_list(head) and not is_pool(head)
+
+
+def _looks_like_list(head: bytes) -> bool:
+    return looks_like_trec_run(head) or looks_like_qrels(head)
+
+
 def _may_be_run(path: Path, head: bytes, *, named: Mapping[str, str] | None, lists: bool) -> bool:
     """Whether a file with this head is a table of answers or, where they are wanted, a list of passages."""
-    if lists and (looks_like_trec_run(head) or looks_like_qrels(head)):
+    if lists and _looks_like_list(head):
         return True
     return looks_like_table(path, head, named)
 

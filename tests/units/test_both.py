@@ -10,8 +10,9 @@ from judge.cli import main
 from judge.jobs.run import run as run_plan
 from judge.jobs.run_inputs import Plan
 from judge.pool.bank import read_pool_folder
+from judge.runs.sources import find_sources
 from tests.calibration_world import table
-from tests.conftest import complaint, json_lines, on_stderr, printed, put
+from tests.conftest import PROJECT, complaint, json_lines, on_stderr, printed, put
 from tests.jobs.conftest import Asked
 from tests.jobs.conftest import asked as asked
 from tests.jobs.test_run import files
@@ -164,19 +165,29 @@ def test_a_run_without_used_passages(tmp_path: Path) -> None:
     assert [rows["one"][name] for name in names] == ["1", "1", "0", "1", "", ""]
 
 
-def test_lists_alone_have_no_responses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("given", ["lists", "lists/bm25.trec"])
+def test_lists_alone_have_no_responses(tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str) -> None:
     put(world(tmp_path) / "lists" / "bm25.trec", TREC)
-    given = ["run", "--runs", str(tmp_path / "lists" / "bm25.trec"), "--topics", str(tmp_path / "topics.json")]
-    given += ["--criteria", *BOTH, "--model", "baseline/overlap", "--out", str(tmp_path / "out")]
-    said = complaint(capsys, main(given))
+    words = ["run", "--runs", str(tmp_path / given), "--topics", str(tmp_path / "topics.json")]
+    words += ["--criteria", *BOTH, "--model", "baseline/overlap", "--out", str(tmp_path / "out")]
+    said = complaint(capsys, main(words))
     assert "'bm25': they list passages and have no responses; the passages are judged by --criteria" in said
     assert not (tmp_path / "out").exists()
 
 
-def test_lists_beside_runs_are_lists_of_passages(tmp_path: Path) -> None:
-    put(world(tmp_path) / "runs" / "bm25.trec", TREC)
-    assert call(tmp_path, command="pool") == 0
+@pytest.mark.parametrize("place", ["runs", "lists"])
+def test_lists_beside_runs_are_lists_of_passages(tmp_path: Path, place: str) -> None:
+    bm25 = put(world(tmp_path) / place / "bm25.trec", TREC)
+    assert call(tmp_path, "--runs", tmp_path / "runs", bm25, command="pool") == 0
     assert ("bm25", 1, "ranked") in pooled_ids(tmp_path / "out" / "passages")[A]
+    for part in (".", "passages"):
+        problems = json.loads((tmp_path / "out" / part / "problems.json").read_bytes())
+        assert {problem["code"] for problem in problems} == {"no_ptkb"}
+
+
+def test_a_pool_of_responses_is_no_list_of_passages() -> None:
+    """Its lines are those of a TREC run, but its bank has the responses."""
+    assert len(find_sources([PROJECT / "examples" / "regin"], lists=True).without_lists.files) == 1
 
 
 @pytest.mark.parametrize(
@@ -204,6 +215,8 @@ def test_a_stopped_command_goes_on_where_it_was(tmp_path: Path, asked: Asked, an
     asked.fail_after = whole + answered
     code = call(tmp_path)
     assert code == (3 if answered < 4 else 0)
+    # The responses have their results before the first passage is asked about.
+    assert (tmp_path / "out" / "leaderboard.tsv").exists() == (answered > 0)
     asked.fail_after = None
     assert call(tmp_path) == 0
     assert len(asked.requests) == 2 * whole
