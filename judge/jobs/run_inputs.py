@@ -160,7 +160,6 @@ class RunInputs:
         earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
         self.place = JournalPlace(self.out, earlier)
         """Where the answers are kept; those of the folder that is extended are known already."""
-        find = plan.sources if listed is None else plan.sources_beside_lists
         # What the user names is checked before runs are read.
         sources = None if plan.criteria or plan.prompts else plan.sources()
         usual = DEFAULT_CRITERIA if sources is None else usual_criteria(sources, plan.profile, plan.format)
@@ -170,6 +169,7 @@ class RunInputs:
         if plan.unit is not None:
             check_unit(shown, plan.unit)
         self.plan = plan = plan.with_values(unit=unit)
+        find = plan.sources if listed is None else plan.sources_beside_lists
         if plan.fill is not None and len(prompts) > 1:
             raise UsageError(f"--fill {plan.fill}: grades under one criterion, and {' and '.join(prompts)} are judged")
         if plan.certificate is not None:
