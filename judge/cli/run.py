@@ -41,8 +41,7 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
             return first.sources() if passages is None else first.sources_beside_lists()
 
         first = first.with_values(unit=pooled_unit(first, read_once))
-        # Lists of passages are read where these are judged.
-        sources = first.sources() if UNITS[first.unit or "response"].listed else read_once()
+        sources = read_once()
         pooled = pool_runs(first, steps, sources)
         parts = [(first, out, pooled)]
         if passages is not None:
