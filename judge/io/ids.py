@@ -22,15 +22,17 @@ from judge.io.files import numbered, too_many
 from judge.io.text import count, digest, shown
 from judge.records import Problem, file_problem
 
-NaturalKey = tuple[tuple[str | int, ...], str]
+NaturalKey = str
 """The sort key that `natural_key` returns."""
 Cluster = Literal["topic", "theme"]
 """The unit that was sampled, over which intervals, tests and splits go."""
 CLUSTERS: tuple[Cluster, ...] = get_args(Cluster)
 
-_DIGITS = re.compile(r"(\d+)")
 _OF_YEAR = re.compile(r"(20[0-9]{2})[-_]([0-9]+)")
 """A topic with its year, and what `own_turn_id` makes of it."""
+_DIGITS = re.compile(r"\d+")
+_MOST_COUNTED = 0x10FFFF
+"""Numbers of as many digits, or more, are told apart by the digits alone."""
 _OWN_DIGITS = 16
 """Hexadecimal digits of a conversation's digest: no two conversations share them by chance."""
 _UNREACHED = "unreached"
@@ -44,14 +46,23 @@ def natural_key(text: str) -> NaturalKey:
     >>> sorted(["9-1_10", "9-1_2", "10-1_1"], key=natural_key)
     ['9-1_2', '9-1_10', '10-1_1']
     """
-    first, *rest = _DIGITS.split(text)
-    parts: list[str | int] = [first]
-    for number, after in zip(rest[::2], rest[1::2], strict=True):
-        # Compared by length and digits, not as an int: a hostile id may have more digits than int() takes.
-        digits = number.lstrip("0")
-        parts += (len(digits), digits, after)
-    # The id itself decides between ids that differ only in leading zeros.
-    return tuple(parts), text
+    # One text, because tuples of many ids would fill the memory. The id itself decides between ids that differ only in
+    # leading zeros.
+    return f"{with_counted_digits(text)}\0\0{text}"
+
+
+def with_counted_digits(text: str) -> str:
+    """A text that sorts by the integers inside an id; ids that differ only in leading zeros have the same one."""
+    return _DIGITS.sub(_counted_digits, text)
+
+
+def _counted_digits(match: re.Match[str]) -> str:
+    """An integer so that texts are in its order: by the number of digits, then by these.
+
+    It is not compared as an int, since a hostile id may have more digits than int() takes, or more than chr().
+    """
+    digits = match[0].lstrip("0")
+    return f"\0{chr(min(len(digits) + 1, _MOST_COUNTED))}{digits}"
 
 
 def natural_order(ids: Iterable[str]) -> tuple[NaturalKey, ...]:

@@ -250,6 +250,8 @@ def _on_partial_evidence(
     """How many grades rest on some of the used passages only, by criterion whose prompt shows passages."""
     shown = {criterion.name for criterion in criteria if "passages" in criterion.inputs}
     partly = {response.response_id for response in pool.responses if lacking_texts(response, pool)}
+    if not partly:
+        return Counter()
     return Counter(
         result.criterion
         for result in results

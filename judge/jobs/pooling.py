@@ -284,7 +284,7 @@ def pool_runs(
             _keep_draws(earlier, configured, more=len(pool.responses) > len(previous.responses))
         check_extended(earlier, configured, files)
     return Pooled(
-        submitted=submitted,
+        submitted=submitted.without_candidates(),
         pool=pool,
         turns=turns_shown(pool, turns),
         screened=screen_pool(pool, thresholds) if screened else None,

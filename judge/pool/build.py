@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from judge.errors import InputError
-from judge.io.ids import groups_of, natural_key, topic_of
+from judge.io.ids import groups_of, natural_key, topic_of, with_counted_digits
 from judge.io.text import digest
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
@@ -264,13 +264,13 @@ def run_key(passage_id: str, text: str) -> str:
     return f"{passage_id}#{digest(text)}"
 
 
-def passage_order(key: str) -> tuple[object, _WholeKey]:
+def passage_order(key: str) -> tuple[str, _WholeKey]:
     """Sort key of passage keys: their natural order, of which the digest of a text is looked at only between equals.
 
     A digest has dozens of runs of digits, and a pool has more passages than anything else.
     """
     head, mark, _ = key.partition("#")
-    return natural_key(head + mark)[0], _WholeKey(key)
+    return with_counted_digits(head + mark), _WholeKey(key)
 
 
 def evidence_of(

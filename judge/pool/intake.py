@@ -63,6 +63,10 @@ class Submitted(Record, frozen=True):
     other_limits: dict[str, Limits] = msgspec.field(default_factory=dict)
     """The limits of formats that have others than `limits`."""
 
+    def without_candidates(self) -> "Submitted":
+        """What is left of the submissions once they are pooled."""
+        return msgspec.structs.replace(self, candidates=(), answers=())
+
     @property
     def unusable(self) -> tuple[Problem, ...]:
         """The errors that take a whole run out, so that a leaderboard would miss it."""

@@ -196,6 +196,7 @@ def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | Non
 class _Question(msgspec.Struct):
     """A turn while tables are read."""
 
+    turn_id: str
     topic_id: str
     number: int
     text: str | None
@@ -203,10 +204,6 @@ class _Question(msgspec.Struct):
     references: dict[str, None] = msgspec.field(default_factory=dict)
     answers: dict[str, str] = msgspec.field(default_factory=dict)
     """The answer of each system."""
-
-    @property
-    def turn_id(self) -> str:
-        return f"{self.topic_id}_{self.number}"
 
     def as_exchange(self, systems: int) -> Exchange:
         """What later turns of the conversation show of this one.
@@ -323,8 +320,18 @@ class _Answers:
         topic_id, number = self._names.name(row)
         if row.number is not None:
             self._conversations.add(topic_id)
-        new = _Question(topic_id=topic_id, number=number, text=row.question, place=f"{table.file}, {row.place}")
-        return self._questions.setdefault(new.turn_id, new)
+        turn_id = f"{topic_id}_{number}"
+        question = self._questions.get(turn_id)
+        if question is None:
+            question = _Question(
+                turn_id=turn_id,
+                topic_id=topic_id,
+                number=number,
+                text=row.question,
+                place=f"{table.file}, {row.place}",
+            )
+            self._questions[turn_id] = question
+        return question
 
     def _wrong(self, table: RowTable, place: str, message: str) -> None:
         self._problems.append(problem("wrong_table", table.file, place, message))
