@@ -78,6 +78,17 @@ def test_texts_come_back_as_they_were(texts: list[str], length: int) -> None:
     assert list(stored(results)) == results
 
 
+def test_results_that_fill_many_blocks_come_back_whatever_the_order() -> None:
+    lengths = [1_000 * (number % 90) + (200_000 if number == 57 else 1) for number in range(120)]
+    results = [judgment(number, "x" * length) for number, length in enumerate(lengths)]
+    writer = ResultWriter(len(results))
+    for place in sorted(range(len(results)), key=lambda place: place * 7 % len(results)):
+        writer.put(place, results[place])
+    read = writer.results()
+    assert list(read) == results == list(read)
+    assert [read[place] for place in (119, 57, 0)] == [results[place] for place in (119, 57, 0)]
+
+
 def test_large_results_lie_in_the_folder_without_a_name(tmp_path: Path) -> None:
     long = "x" * 3_000_000
     results = [judgment(number, long + str(number)) for number in range(8)]

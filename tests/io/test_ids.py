@@ -36,6 +36,31 @@ def test_another_unit_is_refused() -> None:
         identifiers.check_cluster("themes")
 
 
+def parts(text: str) -> tuple[list[str | int], str]:
+    """What an id is sorted by: its texts, and of each integer the number of digits and these; then the id itself."""
+    first, *rest = re.split(r"(\d+)", text)
+    key: list[str | int] = [first]
+    for number, after in zip(rest[::2], rest[1::2], strict=True):
+        digits = number.lstrip("0")
+        key += [len(digits), digits, after]
+    return key, text
+
+
+@given(*[st.text("0129a_-#\u0663\x01", max_size=6)] * 2)
+@example("1", "01")
+@example("1a", "1")
+@example("a1", "a-")
+@example("0", "")
+@example("9" * 300, "1" + "0" * 300)
+def test_natural_order_is_by_texts_and_integers(one: str, other: str) -> None:
+    assert (identifiers.natural_key(one) < identifiers.natural_key(other)) == (parts(one) < parts(other))
+
+
+def test_an_id_may_have_more_digits_than_there_are_characters() -> None:
+    long = "1" * 1_200_000
+    assert sorted([long + "2", "2", long + "1"], key=identifiers.natural_key) == ["2", long + "1", long + "2"]
+
+
 @pytest.mark.parametrize(
     ("year", "counts"),
     [(2023, "13 themes of 25 topics"), (2024, "17 themes of 17 topics"), (2025, "9 themes of 17 topics")],
