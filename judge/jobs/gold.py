@@ -11,7 +11,6 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import choose_prompts, criterion_names, default_prompts, find_criterion
-from judge.ask.prompt import check_unit
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, StoredResults, stored_judgments
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
@@ -35,6 +34,7 @@ from judge.io.tabular import read_table
 from judge.io.text import count, shown
 from judge.jobs.crowd import LabelTables
 from judge.jobs.options import criteria_of_pool
+from judge.jobs.parts import check_part
 from judge.pool.bank import passages_jsonl, pool_file, pool_jsonl, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
@@ -196,8 +196,8 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     contents = [(str(path), read_content(path)) for path in plan.files]
     pool = read_pool_folder(plan.pool) if plan.pool is not None else None
     checked = check_gold(contents, scales, pool, other=default_scale)
-    if pool is not None:
-        _check_units({row.criterion for row in checked.rows}, plan.prompts, pool, mixed=True)
+    if pool is not None and plan.pool is not None:
+        _check_units({row.criterion for row in checked.rows}, plan.prompts, pool, plan.pool, mixed=True)
     return checked
 
 
@@ -223,8 +223,8 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
         read = partial(read_label_tables, criteria=sorted(labeled), **plan.reading)
     imported = import_gold(plan.source, plan.files, options, with_pool=plan.pool_out is not None, read=read)
-    if options.pool is not None:
-        _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
+    if options.pool is not None and plan.pool is not None:
+        _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool, plan.pool)
     if plan.pool_out is not None and imported.pool is not None:
         folder = plan.pool_out
         contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
@@ -273,7 +273,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         if without_text and not kept:
             raise no_texts(pool, plan.pool)
         pool = msgspec.structs.replace(pool, responses=kept)
-    _check_units(set(criteria), (), pool)
+    _check_units(set(criteria), (), pool, plan.pool)
     if plan.stratify and len(criteria) != 1:
         named = ", ".join(criteria) or "no judgment"
         raise UsageError(f"--stratify judge: {named}: expected grades under one criterion (--criteria)")
@@ -331,14 +331,16 @@ def _errors(path: Path, criterion: str, judgments: Iterable[Judgment | Failure])
     return dict(errors)
 
 
-def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:
-    """Refuse criteria about another unit than that of the pool, as far as a prompt tells."""
+def _check_units(
+    criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, place: Path, *, mixed: bool = False
+) -> None:
+    """Refuse criteria about another unit than that of the pool at this place, as far as a prompt tells."""
     named = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
     for name in sorted(criteria):
         if name not in named and name in default_prompts():
             named[name] = find_criterion(name)
     if not mixed or all(criterion.unit != pool.unit for criterion in named.values()):
-        check_unit(list(named.values()), pool.unit)
+        check_part(list(named.values()), pool, place)
 
 
 def _scales(prompts: Sequence[StrPath], defaults: Sequence[str]) -> dict[str, Scale]:
@@ -466,7 +468,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     defaults = choose_prompts([name for name in others if name in default_prompts()], (), ())
     prompts |= {name: prompt for name, (prompt,) in defaults.items()}
     turns = topic_turns(plan.topics)
-    check_unit(tuple(prompts.values()), pool.unit)
+    check_part(tuple(prompts.values()), pool, plan.pool)
     # The conversation of an interactive run is in the pool, so it is shown without topics too.
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
         turns = turns_shown(pool, turns)

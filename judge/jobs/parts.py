@@ -1,12 +1,18 @@
 """A plan about responses and about the passages of the same runs, as a plan for each."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from judge.ask.criteria import find_criterion, own_name
+from judge.ask.prompt import check_unit
+from judge.errors import UsageError
 from judge.io.plan import option_of
 from judge.jobs.pooling import JudgedPool
+from judge.pool.bank import pool_file
+from judge.pool.records import Pool
 from judge.pool.run_choice import RUN_RULES
+from judge.records import Criterion
 from judge.units import UNITS
 
 PASSAGES = "passages"
@@ -54,6 +60,20 @@ def parts_of(plan: _Plan, out: Path) -> tuple[_Plan, _Plan | None]:
         chosen=with_chosen(plan, {**dict.fromkeys(left), **values}),
     )
     return first, second
+
+
+def check_part(criteria: Sequence[Criterion], pool: Pool, place: Path) -> None:
+    """Refuse prompts about another unit than that of a pool, as a UsageError that says where the passages are.
+
+    `place`: the folder of the pool, or its file.
+    """
+    try:
+        check_unit(criteria, pool.unit)
+    except UsageError as error:
+        passages = pool_file(place).with_name(PASSAGES)
+        if any(UNITS[criterion.unit].listed for criterion in criteria) and pool_file(passages).exists():
+            raise UsageError(f"{error}; the passages are in {passages}") from None
+        raise
 
 
 def with_chosen(plan: JudgedPool, changed: dict[str, Any]) -> dict[str, Any]:

@@ -568,6 +568,25 @@ def test_every_command_takes_passages_or_says_why_not(
         assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "gold plan --pool OUT --criteria passage_relevance --n 4 --seed 1 --out NEW",
+        "gold sheet --pool OUT --prompt passage_relevance --topics TOPICS --to csv --out NEW",
+        "gold check GOLD --pool OUT",
+        "serve assess --pool OUT --prompt passage_relevance --topics TOPICS --assessor a --store NEW",
+    ],
+)
+def test_beside_responses_it_is_said_where_the_passages_are(graded: Path, tmp_path: Path, capsys, typed: str) -> None:
+    out = tmp_path / "out"
+    given = said("--runs", EXAMPLES / "runs", "--topics", TOPICS, "--passages", EXAMPLES / "passages.jsonl")
+    assert main(["pool", *given, *said("--criteria", "naturalness", "passage_relevance", "--out", out)]) == 0
+    capsys.readouterr()
+    named = {"OUT": out, "GOLD": graded / "gold.jsonl", "TOPICS": TOPICS, "NEW": tmp_path / "new"}
+    told = complaint(capsys, main([str(named.get(word, word)) for word in typed.split()]))
+    assert f"about passages, but responses are judged here; the passages are in {out / 'passages'}" in told
+
+
 def test_a_pool_of_one_passage_is_labeled_too(odd: Path, tmp_path: Path, capsys) -> None:
     put(tmp_path / "run.json", listed("solo", {"1-1_1": [[("a b, c:0", 1.0, True, None)]]}))
     given = said("--runs", tmp_path / "run.json", "--passages", odd / "passages.jsonl", "--topics", odd / "topics.json")

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 import judge.extra.desk.app as desk
 from judge.ask.criteria import choose_prompts, criterion_names
-from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, check_unit, guidance, needs_turn
+from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, Label, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
@@ -36,6 +36,7 @@ from judge.io.plan import Amount, Option, Options
 from judge.io.table import Cell, tsv
 from judge.io.text import count, shown, storable
 from judge.jobs.options import criteria_of_pool
+from judge.jobs.parts import check_part
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
@@ -114,7 +115,7 @@ class Work:
         if not there and any({"passages", "sentences"} & set(criterion.inputs) for criterion in criteria.values()):
             pool = read_pool_folder(plan.pool, "passages.jsonl")
         self.passages = {key: readable(passage.text) for key, passage in pool.passages.items()}
-        check_unit(tuple(criteria.values()), pool.unit)
+        check_part(tuple(criteria.values()), pool, plan.pool)
         rows = _responses(one_each(pool, plan.seed) if drawn is None else pool, drawn, str(plan.plan))
         self.not_dealt = len(rows)
         rows = {response: row for response, row in rows.items() if can_be_labeled(response, pool)}
