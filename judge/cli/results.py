@@ -124,6 +124,7 @@ def release(plan: ReleasePlan) -> int:
     Runs and teams get pseudonyms, the same in every file and in every later bundle; a private file beside the bundle
     says whose they are. The texts of passages and the judge's own words are left out unless an option says otherwise.
     Journal, command line, paths and addresses never go along. A name that is left in a text is refused, with its place.
+    With --gold, the corrected leaderboard is published, and what the gold says of the judge.
     """
     with progress("reading the folder") as steps:
         printout = release_folder(plan, steps)

@@ -377,3 +377,11 @@ def test_a_grade_between_levels_is_refused_with_the_levels(tmp_path, judged, cap
     said = capsys.readouterr().err
     assert "'1.5': expected an integer (0, 1, 2, 3 in groundedness/graded), or what the levels of" in said
     assert "1 problem" in said
+
+
+def test_a_bundle_is_corrected_by_a_table_of_grades(tmp_path, judged):
+    path = table(tmp_path / "people.csv", "run,turn_id,mensch", *ALL_THREE.split())
+    given = ["release", str(judged), "--gold", str(path), "--column", "human=mensch", "--out", str(tmp_path / "bundle")]
+    assert main(given) == 0
+    row = (tmp_path / "bundle" / "corrected.tsv").read_text(encoding="utf-8").splitlines()[1]
+    assert "\t1.6667\t" in row

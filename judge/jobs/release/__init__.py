@@ -22,7 +22,7 @@ from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.leaderboard import CORRECTED_RECORD, CorrectionPlan, correct_leaderboard, correction_files
 from judge.jobs.manifest import RECORD, UNFINISHED, OutputFolder, reported
-from judge.jobs.options import OwnPrompts
+from judge.jobs.options import GoldFiles, OwnPrompts
 from judge.jobs.release.contents import (
     README,
     bundle_files,
@@ -43,15 +43,13 @@ NAMES = ".names.json"
 """The end of the private file's name, after that of the bundle's folder."""
 
 
-class ReleasePlan(OwnPrompts):
+class ReleasePlan(OwnPrompts, GoldFiles):
     """Everything `judge release` can be told."""
 
     folder: Annotated[Path, Option(metavar="OUT", place="only")]
     """Output folder of `judge run`."""
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """The folder of the bundle."""
-    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Gold grades (JSONL): publish the corrected leaderboard, and what they say of the judge."""
     names: Annotated[Path | None, Option(metavar="FILE")] = None
     """Private file of pseudonyms, made or used again (default: DIR.names.json, beside DIR)."""
     keep_names: bool = False
@@ -82,7 +80,11 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
     judged = read_judged(folder, prompts=plan.prompts)
     if plan.gold:
         asked = CalibrationPlan(
-            judgments=(folder / JUDGMENTS,), gold=plan.gold, cluster=judged.cluster, prompts=plan.prompts
+            judgments=(folder / JUDGMENTS,),
+            gold=plan.gold,
+            columns=plan.columns,
+            cluster=judged.cluster,
+            prompts=plan.prompts,
         )
         judged = judged.beside(calibrate_judges(asked).calibration.verdicts)
     models = {} if plan.model_names else hidden_models(judged, OutputFolder(folder).replies)
@@ -96,7 +98,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
     texts = {"passage_text": plan.passage_text, "rationales": plan.rationales}
     files = bundle_files(public, names, own, steps, models, **texts)
     if plan.gold:
-        correction = CorrectionPlan(folder=folder, gold=plan.gold, prompts=plan.prompts)
+        correction = CorrectionPlan(folder=folder, gold=plan.gold, columns=plan.columns, prompts=plan.prompts)
         # Gold may name runs, so they are renamed only afterwards.
         board = correct_leaderboard(correction, judged)
         rows = tuple(msgspec.structs.replace(row, run_id=names.runs[row.run_id]) for row in board.rows)
