@@ -96,7 +96,8 @@ def people_of_rows(rows: Sequence[GoldRow], judged: Grades, name: str) -> People
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     probabilities: dict[str, dict[str, float]] = defaultdict(dict)
     for (turn_id, item_id), group in found.items():
-        grades[turn_id][item_id] = consensus([row.grade for row in group])
+        by_assessor = {row.assessor: row.grade for row in group}
+        grades[turn_id][item_id] = consensus([*by_assessor.values()])
         probabilities[turn_id][item_id] = group[0].inclusion_probability or 1.0
     whole = {
         turn_id
@@ -176,7 +177,7 @@ def _problems(found: Mapping[tuple[str, str], Sequence[GoldRow]], name: str) -> 
                 file_problem("inclusion_probability", name, message, "$.inclusion_probability", turn_id=turn_id)
             )
         for assessor, given in groups_of((row.assessor, row.grade) for row in group).items():
-            if len(given) > 1:
+            if len({*given}) > 1:
                 message = f"{item_id}: grades {', '.join(map(str, given))} by {assessor}: expected one"
                 problems.append(file_problem("different_grades", name, message, "$.grade", turn_id=turn_id))
     return problems

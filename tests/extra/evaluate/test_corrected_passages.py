@@ -146,6 +146,20 @@ def test_passages_weigh_by_the_inverse_of_their_probability(world: Path) -> None
     ]
 
 
+def test_a_judge_that_finds_nothing_relevant_leaves_people_alone(tmp_path: Path) -> None:
+    turns = [f"{topic}-1_1" for topic in range(1, 11)]
+    put(tmp_path / "judge.qrel", "".join(f"{turn} 0 p 1\n{turn} 0 q 2\n" for turn in turns))
+    put(tmp_path / "people.jsonl", gold(*(f"{turn} p {1 + k % 2} 0.5" for k, turn in enumerate(turns))))
+    put(tmp_path / "runs" / "a.run", trec("a", ", ".join(f"{turn} p" for turn in turns)))
+    outcome = evaluated(tmp_path, "people.jsonl", measures=(), main="P@2", relevant=2)
+    (score,) = scores(outcome, "P(rel=2)@2").values()
+    # Of ten passages that stand for two places each people find five relevant; ten places are empty.
+    assert score.mean.value == pytest.approx(5 * 2 / (10 * 2 + 10))
+    assert (score.more["weight"], score.more["method"]) == (0.0, "gold only")
+    # So as many passages would do without the judge.
+    assert score.more["effective_n"] == pytest.approx(10)
+
+
 def test_gold_of_whole_turns_counts_like_qrels_and_a_turn_in_part_not_at_all(world: Path) -> None:
     rows = [f"{turn} {item} {grade} 0.5" for turn, _, item, grade in map(str.split, PEOPLE.split("\n")[1:-1])]
     put(world / "turns.jsonl", gold(*rows, "4-1_1 g 0 0.5"))
@@ -162,6 +176,8 @@ def test_gold_of_a_folder_names_a_passage_by_its_digest_and_of_several_assessors
         gold(row, response_id=f"R{k}", text_sha256=citation_digest("", row.split()[1])) for k, row in enumerate(rows)
     )
     more = [gold("1-1_1 b 2 0.5", assessor=name) for name in ("bob", "eve")]
+    # A row for each run that lists the passage is one grade.
+    more += [gold("1-1_1 b 0 0.5", run_id=name) for name in ("both", "other")]
     put(world / "turns.jsonl", named + "".join(more))
     put(world / "split" / "dev.jsonl", (world / "turns.jsonl").read_text())
     found = scores(evaluated(world, "split"), "P@2")
