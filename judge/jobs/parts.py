@@ -57,7 +57,7 @@ def parts_of(plan: _Plan, out: Path) -> tuple[_Plan, _Plan | None]:
         unit=units.pop(),
         out=out / PASSAGES,
         extend=None if plan.extend is None else plan.extend / PASSAGES,
-        chosen=with_chosen(plan, {**dict.fromkeys(left), **values}),
+        chosen=with_chosen(plan, {**dict.fromkeys(left), **values, "out": str(out / PASSAGES)}),
     )
     return first, second
 

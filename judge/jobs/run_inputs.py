@@ -236,7 +236,8 @@ def run_parts(plan: Plan, out: Path) -> tuple[Plan, Plan | None]:
     others = tuple(name for name in plan.model if name not in checkers)
     names = {*map(own_name, first.criteria), *(find_criterion(prompt).name for prompt in first.prompts)}
     own = tuple(checkers) if names <= {*opening.CHECKED} else plan.model
-    return _asking(first, own), _asking(listed, others)
+    # The folder of the responses records the whole command, which --extend takes over.
+    return _asking(first, own).with_values(chosen=plan.chosen), _asking(listed, others)
 
 
 def _asking(plan: Plan, models: tuple[str | Model, ...]) -> Plan:

@@ -12,10 +12,11 @@ from judge.jobs.run_inputs import Plan
 from judge.pool.bank import read_pool_folder
 from judge.runs.sources import find_sources
 from tests.calibration_world import table
-from tests.conftest import PROJECT, complaint, json_lines, on_stderr, printed, put
+from tests.conftest import INPUTS, PROJECT, complaint, json_lines, on_stderr, printed, put
 from tests.jobs.conftest import Asked
 from tests.jobs.conftest import asked as asked
 from tests.jobs.test_run import files
+from tests.mock import Mock
 from tests.units.test_passages import TREC, TURN, A, B, C, D, listed, world
 
 BOTH = ("passage_relevance", "groundedness")
@@ -268,3 +269,39 @@ def test_requests_are_written_for_one_of_both(tmp_path: Path, capsys: pytest.Cap
     given += [str(tmp_path / "passages.jsonl"), "--criteria", *BOTH, "--model", "openai/gpt-4.1-mini"]
     said = complaint(capsys, main([*given, "--requests", str(tmp_path / "asked"), "--out", str(tmp_path / "out")]))
     assert "ask for passage_relevance alone with --provenance both --out" in said
+
+
+@pytest.mark.parametrize("checker", ["baseline/overlap", "checker/overlap"])
+def test_a_checker_takes_groundedness_and_the_model_beside_it_the_passages(
+    tmp_path: Path, mock: Mock, checker: str
+) -> None:
+    given = ["run", "--runs", str(world(tmp_path) / "runs"), "--topics", str(tmp_path / "topics.json"), "--passages"]
+    given += [str(tmp_path / "passages.jsonl"), "--criteria", *BOTH, "--model", checker, "--model", "server/m"]
+    given += ["--base-url", mock.base_url, "--price", "server/m=1/1", "--out", str(tmp_path / "out")]
+    assert main(given) == 0
+    assert mock.stats()["requests"] == 3
+    manifests = [json.loads((tmp_path / "out" / part / "manifest.json").read_bytes()) for part in (".", "passages")]
+    assert [manifest["configuration"]["judge"] for manifest in manifests] == [checker, "server/m"]
+    # --extend takes these options over: of the first folder those of the whole command.
+    assert [manifest["options"]["model"] for manifest in manifests] == [[checker, "server/m"], ["server/m"]]
+
+
+def test_a_draw_and_chosen_runs_are_the_same_in_both(tmp_path: Path) -> None:
+    drawn = ("--draw", "12@3", "--select-runs", put(tmp_path / "two.txt", "harbor-grounded\nquarry-copied\n"))
+    given = ["pool", *INPUTS, "--criteria", *BOTH, "--out", str(tmp_path / "out"), *map(str, drawn)]
+    assert main(given) == 0
+    pools = [read_pool_folder(tmp_path / "out" / part) for part in (".", "passages")]
+    turns, listed_turns = ({response.turn_id for response in pool.responses} for pool in pools)
+    assert 0 < len(turns) < 16 and listed_turns == turns
+    runs = [{entry.run_id for response in pool.responses for entry in response.runs} for pool in pools]
+    assert runs == [{"harbor-grounded", "quarry-copied"}] * 2
+
+
+def test_a_rule_for_runs_goes_by_the_grades_and_holds_for_both(tmp_path: Path) -> None:
+    qrels = put(world(tmp_path) / "nist.qrels", f"{TURN} 0 {B} 3\n")
+    # other has B first, one has it second: the median is between them.
+    assert call(tmp_path, "--select-runs", "above-median", "--passage-qrels", qrels, command="pool") == 0
+    for part in (".", "passages"):
+        pool = read_pool_folder(tmp_path / "out" / part)
+        assert {entry.run_id for response in pool.responses for entry in response.runs} == {"other"}
+    assert (tmp_path / "out" / "run_choice.tsv").exists()
