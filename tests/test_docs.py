@@ -124,8 +124,8 @@ NOT_CARRIED_OUT = {
 """The commands whose examples no test carries out, and why."""
 
 REFUSED = {
-    "judge calibrate --gold LLMJudge/llmjudge_test.qrel --judgments LLMJudge-benchmark/*.txt --criterion relevance "
-    "--scale 0-3 --out out/llmjudge": 2,
+    "judge calibrate --gold LLMJudge/llmjudge_test.qrel --judgments LLMJudge-benchmark/*.txt "
+    "--criterion passage_relevance --out out/llmjudge": 2,
     # Nothing has come back from the first round here.
     "judge requests --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini "
     "--out out/ --requests round-2/": 2,

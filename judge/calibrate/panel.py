@@ -414,6 +414,8 @@ def make_panel(
     remedy = ""
     if of_columns and any(problem.code == "off_scale" for problem in problems):
         remedy = "; --scale LOW-HIGH says on which scale columns are"
+        if any(problem.code == "off_scale" and problem.file != "gold" for problem in problems):
+            remedy += ", --off-scale missing counts what is no grade of a judge's scale as missing"
     refuse(problems, f"gold and judgments cannot be compared under {criterion}{remedy}")
     keys = _in_order(gold)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
