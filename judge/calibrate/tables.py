@@ -398,10 +398,6 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
     answers = _column(table, "answer")
     questions = _column(table, "question")
 
-    def asked(response: PooledResponse, question: str) -> bool:
-        turn = pool.turns.get(response.turn_id)
-        return not question or turn is None or _words(turn.utterance) == _words(question)
-
     def find(row: FrameRow) -> PooledResponse | str:
         response_id = _text(row, response_ids)
         text = _text(row, answers)
@@ -409,11 +405,7 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
             named = by_id.get(response_id)
             if named is None:
                 return f"no response {shown(response_id)} was judged"
-            # Of other units, a table has the text of a part, or those of both responses.
-            if text and pool.unit == "response" and _words(text) not in _said(named):
-                here, judged = _from_difference(_words(text), _words(named.text))
-                return f"column {shown(answers)} has {here}, and {shown(response_id)} was judged as {judged}"
-            return named
+            return _other_answer(named, text, answers) or named
         label = _text(row, ids)
         question = _text(row, questions)
         turn_id = _text(row, turns) or (f"{label}_1" if label else "")
@@ -424,7 +416,7 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
         if not _text(row, turns) and not (single or text or question):
             fitting = []
         elif not _text(row, turns):
-            fitting = [response for response in fitting if asked(response, question)]
+            fitting = [response for response in fitting if _asks(pool, response, question)]
         if len(fitting) == 1:
             return fitting[0]
         if not text:
@@ -434,7 +426,7 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
         if placed and not fitting and _text(row, turns):
             found = f"column {shown(answers)} has {shown(text)}"
             return f"run {shown(run_id)} was judged in turn {shown(turn_id)} by another answer than {found}"
-        found_by_text = [response for response in by_text.get(text_digest(text), []) if asked(response, question)]
+        found_by_text = [response for response in by_text.get(text_digest(text), []) if _asks(pool, response, question)]
         if len(found_by_text) > 1:
             names = ", ".join(response.response_id for response in found_by_text[:5])
             return f"{len(found_by_text)} judged responses have this text ({names}): a column response_id tells which"
@@ -448,6 +440,21 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
 def _words(text: str) -> str:
     """A text without what spreadsheets change: white space, and how characters are composed."""
     return " ".join(normalize("NFC", text).split())
+
+
+def _asks(pool: Pool, response: PooledResponse, question: str) -> bool:
+    """Whether a response may be to a question, which a row may lack, as a pool may."""
+    turn = pool.turns.get(response.turn_id)
+    return not question or turn is None or _words(turn.utterance) == _words(question)
+
+
+def _other_answer(named: PooledResponse, text: str, column: str | None) -> str:
+    """What is wrong where a row names a response and has another text than was judged, in words; else empty."""
+    # Of other units, a table has the text of a part, or those of both responses.
+    if not text or named.unit != "response" or _words(text) in _said(named):
+        return ""
+    here, judged = _from_difference(_words(text), _words(named.text))
+    return f"column {shown(column)} has {here}, and {shown(named.response_id)} was judged as {judged}"
 
 
 def _from_difference(one: str, other: str) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
         return 0
     if plan.out or plan.fallback or plan.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
-    plan.refuse_unused(["families"], "they are about a correction, which needs --gold")
+    plan.refuse_unused(["families", "columns"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
         judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     refuse_listed(judged.pool)

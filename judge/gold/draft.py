@@ -1,7 +1,7 @@
 """Makes gold rows from the grades of a file: adds options and texts, and reports every problem."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,15 +94,11 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     for draft in content.drafts:
         values = _filled(draft, content, options)
         if isinstance(name := values.get("criterion"), str) and not options.meanings.is_stated(name):
+            if is_opposite(name):
+                content.problems.append(_opposite(draft, name))
+                continue
             values["criterion"] = own_name(name)
             called[name] = None
-            if is_opposite(name):
-                message = (
-                    f"{shown(name)} is the opposite of {own_name(name)}: turn the grades around and name that, or name "
-                    "the prompt of your own with --prompt PATH"
-                )
-                content.problems.append(draft.problem("wrong_value", "$.criterion", message))
-                continue
         if isinstance(text := values.get("grade"), str) and means_unable(text):
             unable += 1
             continue
@@ -131,11 +127,7 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
             continue
         repeated += number > 1
         rows[row_key(row)] = draft, row
-    content.notes += alias_notes(called)
-    if unable:
-        content.notes.append(f"{count(unable, 'label')} left out: {CANNOT.lower()}")
-    if missing:
-        content.notes.append(f"{count(missing.total(), 'value')} left out, which stand for no label: {tally(missing)}")
+    content.notes += (*alias_notes(called), *_left_out(unable, missing))
     assessors = dict.fromkeys(row.assessor for _, row in rows.values())
     content.notes += [f"{ALIKE}: {examples(map(shown, alike))}" for alike in names_alike(assessors)]
     if repeated:
@@ -143,6 +135,23 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
             f"{repeated} grades are of texts that already have a grade in the same turn: their assessor ends in #2"
         )
     return tuple(row for _, row in rows.values())
+
+
+def _left_out(unable: int, missing: Counter[str]) -> Iterator[str]:
+    """How many labels are no grades, in words; `missing` counts each value that stands for none."""
+    if unable:
+        yield f"{count(unable, 'label')} left out: {CANNOT.lower()}"
+    if missing:
+        yield f"{count(missing.total(), 'value')} left out, which stand for no label: {tally(missing)}"
+
+
+def _opposite(draft: Draft, name: str) -> Problem:
+    """The problem of a grade of the opposite of a criterion."""
+    message = (
+        f"{shown(name)} is the opposite of {own_name(name)}: turn the grades around and name that, or name the prompt "
+        "of your own with --prompt PATH"
+    )
+    return draft.problem("wrong_value", "$.criterion", message)
 
 
 OF_PAIR = "|"

@@ -298,17 +298,14 @@ def gather(
     if hidden := len(given) - len(rows):
         notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
     shown = 0
-    judged = [folder.results for folder in folders.values() if isinstance(folder, JudgedFolder)]
-    number = sum(
-        len(results) if wanted is None else sum(result.criterion == wanted for result in results) for results in judged
-    )
+    number = _judgments(folders.values(), wanted)
     share = min(1.0, most / max(1, number))
     together: dict[tuple[_Key, int], list[listed.BrowsedItem]] = {}
     for name, folder in folders.items():
         if isinstance(folder, JudgedFolder):
             names = {criterion.name for criterion in folder.criteria}
-            labeled = read_gold_tables(tables, columns, names, folder.pool).rows if tables else ()
-            read = read_folder_items(folder, name, len(sides), [*rows, *labeled], own, share)
+            labeled = (*rows, *read_gold_tables(tables, columns, names, folder.pool).rows)
+            read = read_folder_items(folder, name, len(sides), labeled, own, share)
         else:
             read = read_calibration_items(folder, name, len(sides), alone=len(folders) == 1)
         sides += read.sides
@@ -335,6 +332,16 @@ def gather(
     return listed.BrowsedItems(
         sides=tuple(sides), items=merged, turns=kept, scales=scales, notes=tuple(dict.fromkeys(notes))
     )
+
+
+def _judgments(folders: Iterable[JudgedFolder | Path], wanted: str | None) -> int:
+    """The number of judgments and failures of folders, or of those under the wanted criterion."""
+    number = 0
+    for folder in folders:
+        if isinstance(folder, JudgedFolder):
+            results = folder.results
+            number += len(results) if wanted is None else sum(result.criterion == wanted for result in results)
+    return number
 
 
 def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Criterion], str | None]:

@@ -11,6 +11,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.rows import read_rows
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.release import ReleasePlan
 from judge.jobs.run import run
 from judge.jobs.run_inputs import Plan
 from judge.pool.bank import read_pool_folder
@@ -318,6 +319,10 @@ def test_columns_are_named_of_tables_only(tmp_path, judged, capsys):
     path = table(tmp_path / "gold.jsonl", "{}")
     assert main(["leaderboard", str(judged), "--gold", str(path), "--column", "human=x"]) == 2
     assert "--column is about tables of people's grades; --gold names none" in capsys.readouterr().err
+    assert main(["leaderboard", str(judged), "--column", "human=x"]) == 2
+    assert "--column: without effect here: they are about a correction, which needs --gold" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"--column: without effect here: they are of tables of people's grades"):
+        ReleasePlan(folder=judged, out=tmp_path / "bundle", columns="human=x")
 
 
 def test_grades_of_people_and_a_label_of_the_table_are_not_confused(tmp_path, judged):

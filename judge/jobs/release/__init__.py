@@ -68,6 +68,8 @@ class ReleasePlan(OwnPrompts, GoldFiles):
     def _check(self) -> None:
         if self.keep_names:
             self.refuse_unused(["names", "allow_names"], "--keep-names publishes every name")
+        if not self.gold:
+            self.refuse_unused(["columns"], "they are of tables of people's grades (--gold)")
 
 
 def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
