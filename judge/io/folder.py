@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -35,10 +35,21 @@ class Pieces:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the content, in hexadecimal; making the pieces again takes longer than anything else here."""
+        return self.copied(lambda piece: None)
+
+    @property
+    def is_digested(self) -> bool:
+        """Whether the digest is known, so that nothing is made for it."""
+        return "digest" in vars(self)
+
+    def copied(self, write: Callable[[bytes], object]) -> str:
+        """Write the pieces, which are made once, and give their SHA-256."""
         digest = hashlib.sha256()
         for piece in self:
             digest.update(piece)
-        return digest.hexdigest()
+            write(piece)
+        self.digest = digest.hexdigest()
+        return self.digest
 
 
 FileContent = bytes | Pieces
@@ -82,6 +93,8 @@ def jsonl_pieces(records: Iterable[object]) -> Iterator[bytes]:
         yield encoder.encode_lines(some)
 
 
+_UNKNOWN = "0" * 64
+"""What a record has for the digest of a file that is still being made; no content has it."""
 _RECORDED = re.compile(r"([0-9a-f]{64})  (.+)")
 """A line of a record: digest and name, as `sha256sum` writes and checks them."""
 
@@ -145,24 +158,58 @@ def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
 
 def write_atomic(path: Path, data: FileContent, mode: int = 0o666) -> None:
     """Replace a file's content in one step, or leave it untouched with an OperationalError."""
+    _rename(path, _write_temporary(path, data, mode))
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """Where a file waits to be complete, and is removed if it does not become so; an OperationalError if it cannot."""
     temporary = path.with_name(temporary_name(path.name))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open_new(temporary, mode) as file:
-                for piece in pieces_of(data):
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-                own = os.path.samestat(os.fstat(file.fileno()), temporary.lstat())
-            if not own:
-                raise OperationalError(f"{path}: another process is writing this file")
-            temporary.replace(path)
+            yield temporary
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+_State = tuple[int, int, int, int]
+"""What tells a file from another one of the same name: its device, number, size and time."""
+
+
+def _state(status: os.stat_result) -> _State:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _write_temporary(path: Path, data: FileContent, mode: int = 0o666) -> _State:
+    """Write a content beside its file, onto the disk."""
+    with _temporary(path) as temporary:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_new(temporary, mode) as file:
+            if isinstance(data, bytes):
+                file.write(data)
+            else:
+                data.copied(file.write)
+            file.flush()
+            os.fsync(file.fileno())
+            own = os.path.samestat(os.fstat(file.fileno()), temporary.lstat())
+        if not own:
+            raise _written_by_another(path)
+        return _state(temporary.lstat())
+
+
+def _rename(path: Path, written: _State) -> None:
+    """Put what was written beside a file in its place."""
+    with _temporary(path) as temporary:
+        if _state(temporary.lstat()) != written:
+            raise _written_by_another(path)
+        temporary.replace(path)
+
+
+def _written_by_another(path: Path) -> OperationalError:
+    return OperationalError(f"{path}: another process is writing this file")
 
 
 def replace_folder(
@@ -180,20 +227,21 @@ def replace_folder(
 
     `files`: names, which may have folders in them, and contents, in the order of writing. `record`: name of the record:
     lines that `sha256sum -c` checks. While files are being written it lists the earlier ones too, so that a job that
-    was killed can be done again. `inputs`: files that the job has read: never written over and never removed. `last`:
-    the file that vouches for the others: its old version is removed first, its new one is written last. `more`: more
-    files of the job follow, so nothing is stale yet. A UsageError if a file would be written over an input. An
-    InputError if a folder or a file of another origin stands where a file has to be, a folder of the files is a link, a
-    stale file was changed since, or the record cannot be read. An OperationalError if the disk is full or the folder
-    cannot be written.
+    was killed can be done again; a digest of zeros stands there until a large file is made. `inputs`: files that the
+    job has read: never written over and never removed. `last`: the file that vouches for the others: its old version is
+    removed first, its new one is written last. `more`: more files of the job follow, so nothing is stale yet. A
+    UsageError if a file would be written over an input. An InputError if a folder or a file of another origin stands
+    where a file has to be, a folder of the files is a link, a stale file was changed since, or the record cannot be
+    read. An OperationalError if the disk is full or the folder cannot be written.
     """
     read = {path.resolve() for path in inputs}
     _check_places(folder, (*files, record), read)
-    digests = {name: content_digest(content) for name, content in files.items()}
-    new = set(digests.items())
+    # A large file that is not there yet is made once: its digest is known when it is written.
+    unmade = {name: content for name, content in files.items() if _is_unmade(content, folder / name)}
+    digests = {name: content_digest(content) for name, content in files.items() if name not in unmade}
     earlier = recorded(folder, record)
     gone = [] if more else _gone(folder, earlier, files, read)
-    changed = [name for name, digest in digests.items() if not _is_as(folder, name, digest)]
+    changed = [name for name in files if name in unmade or not _is_as(folder, name, digests[name])]
     own = {name for name, _ in earlier}
     if foreign := [name for name in changed if name not in own and (folder / name).exists()]:
         raise InputError(
@@ -202,20 +250,47 @@ def replace_folder(
         )
     make_folder(folder)
     # Written first: a file or folder that the record does not list would not be known as the job's own.
-    _write_record(folder / record, earlier | new)
-    if last in own | files.keys() and changed:
-        remove_files(folder, [last])
-        changed = [name for name in changed if name != last] + [last] * (last in files)
-    remove_files(folder, gone)
+    _write_record(folder / record, {*earlier, *digests.items(), *((name, _UNKNOWN) for name in unmade)})
     # A file that a kill left half-written may not be among the files of this call.
     places = map(PurePosixPath, sorted(own))
     remove_files(folder, (str(place.with_name(temporary_name(place.name))) for place in places))
-    for name in changed:
-        write_atomic(folder / name, files[name])
+    with _waiting(folder, unmade) as waiting:
+        new = {*digests.items(), *((name, content_digest(content)) for name, content in unmade.items())}
+        if unmade:
+            # Before the first of them has its name, since a kill may come at any step.
+            _write_record(folder / record, earlier | new)
+        if last in own | files.keys() and changed:
+            remove_files(folder, [last])
+            changed = [name for name in changed if name != last] + [last] * (last in files)
+        remove_files(folder, gone)
+        for name in changed:
+            if name in waiting:
+                _rename(folder / name, waiting[name])
+            else:
+                write_atomic(folder / name, files[name])
     if not more:
         # A recorded input stays the job's own, so that it is stale when a later call neither reads nor makes it.
         kept = {entry for entry in earlier if (folder / entry[0]).resolve() in read and _is_as(folder, *entry)}
         _write_record(folder / record, new | kept)
+
+
+@contextmanager
+def _waiting(folder: Path, contents: Mapping[str, FileContent]) -> Iterator[dict[str, _State]]:
+    """Contents that are written beside their files; those that are left when a step fails are removed."""
+    waiting: dict[str, _State] = {}
+    try:
+        for name, content in contents.items():
+            waiting[name] = _write_temporary(folder / name, content)
+        yield waiting
+    except BaseException:
+        for path in map(folder.joinpath, waiting):
+            path.with_name(temporary_name(path.name)).unlink(missing_ok=True)
+        raise
+
+
+def _is_unmade(content: FileContent, path: Path) -> bool:
+    """Whether a file is to be written whatever its digest is, which is not known."""
+    return isinstance(content, Pieces) and not content.is_digested and not path.exists()
 
 
 def _check_places(folder: Path, names: Collection[str], read: Collection[Path]) -> None:

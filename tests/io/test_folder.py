@@ -92,27 +92,31 @@ def is_vouched_for(folder: Path) -> bool:
     return all(there.get(name) == content.encode() for name, content in json.loads(there.get(SEAL, b"{}")).items())
 
 
+def in_pieces(files: Mapping[str, bytes]) -> dict[str, folders.FileContent]:
+    return {name: folders.Pieces(lambda content=content: [content[:1], content[1:]]) for name, content in files.items()}
+
+
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(FILES, st.integers(0, 30), st.booleans(), st.booleans()), max_size=4),
+    st.lists(st.tuples(FILES, st.integers(0, 40), st.booleans(), st.booleans(), st.booleans()), max_size=4),
     FILES,
     st.sampled_from([{}, FOREIGN]),
 )
 def test_after_any_calls_and_stops_the_folder_holds_the_last_files(calls, final, foreign) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = put(Path(place), foreign)
-        for files, steps, kill, more in calls:
+        for files, steps, kill, more, large in calls:
+            given = files if more else sealed(files)
             try:
                 with stopped(steps, kill=kill):
-                    folders.replace_folder(folder, files if more else sealed(files), RECORD, last=SEAL, more=more)
+                    folders.replace_folder(
+                        folder, {**given, **(in_pieces(files) if large else {})}, RECORD, last=SEAL, more=more
+                    )
             except (Killed, OperationalError, InputError):
                 pass
             assert is_vouched_for(folder)
             assert contents(folder).items() >= foreign.items()
-        pieces = {
-            name: folders.Pieces(lambda content=content: [content[:1], content[1:]]) for name, content in final.items()
-        }
-        folders.replace_folder(folder, sealed(final) | pieces, RECORD, last=SEAL)
+        folders.replace_folder(folder, sealed(final) | in_pieces(final), RECORD, last=SEAL)
         there = contents(folder)
         record = there.pop(RECORD).decode()
         assert there == foreign | sealed(final)
@@ -131,6 +135,49 @@ def test_what_is_the_same_is_not_written_again(tmp_path: Path) -> None:
     folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"2"}, RECORD)
     assert (tmp_path / "a.tsv").stat().st_ino == before["a.tsv"]
     assert (tmp_path / "b.tsv").stat().st_ino != before["b.tsv"]
+
+
+def test_a_large_file_is_made_once_and_its_digest_is_known_then(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> list[bytes]:
+        made.append(1)
+        return [b"1", b"2"]
+
+    content = folders.Pieces(make)
+    folders.replace_folder(tmp_path, {"a.tsv": content}, RECORD, more=True)
+    folders.replace_folder(tmp_path, {"a.tsv": content, "b.tsv": b"3"}, RECORD)
+    assert len(made) == 1
+    assert contents(tmp_path).keys() == {"a.tsv", "b.tsv", RECORD}
+    assert checked(tmp_path) == 0
+
+
+def test_a_large_file_that_cannot_be_made_leaves_none_and_the_next_call_makes_all(tmp_path: Path) -> None:
+    def fail() -> Iterator[bytes]:
+        yield b"1"
+        raise InputError("changed while it was read")
+
+    with pytest.raises(InputError, match="changed while it was read"):
+        folders.replace_folder(
+            tmp_path, {"a.tsv": folders.Pieces(lambda: [b"1"]), "b.tsv": folders.Pieces(fail)}, RECORD
+        )
+    assert contents(tmp_path).keys() == {RECORD}
+    folders.replace_folder(tmp_path, {"b.tsv": b"2"}, RECORD)
+    assert contents(tmp_path).keys() == {"b.tsv", RECORD}
+    assert checked(tmp_path) == 0
+
+
+def test_a_large_file_that_another_process_wrote_meanwhile_does_not_become_ours(tmp_path: Path) -> None:
+    def other() -> Iterator[bytes]:
+        place = tmp_path / folders.temporary_name("a.tsv")
+        with folders.open_new(place) as file:
+            file.write(b"9")
+        yield b"2"
+
+    files = {"a.tsv": folders.Pieces(lambda: [b"1"]), "b.tsv": folders.Pieces(other)}
+    with pytest.raises(OperationalError, match=r"a\.tsv: another process is writing this file"):
+        folders.replace_folder(tmp_path, files, RECORD)
+    assert contents(tmp_path).keys() == {RECORD}
 
 
 def test_a_file_of_the_job_that_was_damaged_is_made_again(tmp_path: Path) -> None:
