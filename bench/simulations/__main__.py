@@ -75,6 +75,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "PT": (passages.turns, 300),
     "PP": (passages.singles, 300),
     "PN": (passages.filled_in, 20),
+    "PE": (passages.equal_runs, 200),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
 

@@ -19,6 +19,7 @@ from bench.simulations.figures import Codes, Finding, Floats, finding
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import t_quantile
+from judge.stats.separation import separated
 
 RUNS = 24
 PREFERRED = 4
@@ -61,14 +62,15 @@ def qualities() -> Floats:
     return np.random.default_rng(_WORLD).permutation(np.linspace(0.3, 1.4, RUNS))
 
 
-def world(rng: np.random.Generator, T: int, kappa: float, *, shifts: bool) -> World:
-    """A sample of T topics."""
+def world(rng: np.random.Generator, T: int, kappa: float, *, shifts: bool, equal: bool = False) -> World:
+    """A sample of T topics; all runs may be equally good."""
     N = T * TURNS
     topics = np.repeat(np.arange(T), TURNS)
     moods = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 0.4, N)
     z = moods[:, None] + rng.normal(0, 1, (N, PASSAGES))
     people = np.digitize(z, CUTS)
-    seen = qualities()[:, None] * z[:, None, :] + rng.normal(0, 1, (N, RUNS, PASSAGES))
+    quality = np.full(RUNS, 0.8) if equal else qualities()
+    seen = quality[:, None] * z[:, None, :] + rng.normal(0, 1, (N, RUNS, PASSAGES))
     listed = np.argsort(-seen, axis=2)[:, :, :DEPTH]
     pooled = np.zeros((N, PASSAGES), dtype=bool)
     np.put_along_axis(pooled, listed.reshape(N, -1), True, axis=1)
@@ -297,4 +299,21 @@ def filled_in(
         what = f"{T} topics, κ {kappa}{', shifted' if shifted else ''}, nDCG@5"
         findings.append(finding("PN", f"{what} by single passages: coverage", covered))
         findings.append(finding("PN", f"{what} by single passages: bias", bias))
+    return findings
+
+
+def equal_runs(
+    replicates: int, rng: np.random.Generator, settings: Sequence[tuple[int, float]] = ((25, 1 / 2), (50, 1 / 3))
+) -> list[Finding]:
+    """How often some of 24 equally good runs are told apart by people's grades of whole topics."""
+    findings = []
+    for T, share in settings:
+        apart: dict[str, list[bool]] = {name: [] for name in MEASURES}
+        for _ in range(replicates):
+            here = world(rng, T, 0.5, shifts=True, equal=True)
+            for name, (runs, _alone) in by_turns(rng, here, share).items():
+                apart[name].append(bool(separated(runs).any()))
+        for name in MEASURES:
+            what = f"{RUNS} equal runs, {T} topics, {share:.0%} by people, {name}: some pair apart"
+            findings.append(finding("PE", what, apart[name], high=0.08))
     return findings

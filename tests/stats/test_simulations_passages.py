@@ -44,6 +44,13 @@ def test_precision_covers_by_single_passages(topics: int, kappa: float, shifted:
 
 
 @pytest.mark.long
+def test_equal_runs_are_seldom_told_apart_by_whole_turns() -> None:
+    findings = passages.equal_runs(60, np.random.default_rng(26), settings=((25, 1 / 2),))
+    assert len(findings) == len(passages.MEASURES)
+    assert max(figure.obtained for figure in findings) <= 0.08
+
+
+@pytest.mark.long
 def test_ndcg_does_not_cover_by_single_passages_which_is_why_it_is_refused() -> None:
     findings = passages.filled_in(5, np.random.default_rng(24), topics=(50,), kappas=(0.3,))
     assert max(figure.obtained for figure in findings if figure.setting.endswith("coverage")) < 0.9
