@@ -84,10 +84,12 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     responses = options.pool.responses if options.pool else ()
     pooled: dict[tuple[str, str], PooledResponse] = {}
     for response in responses:
-        # Qrels name a dialogue by its topic, and a passage by its own id.
-        pooled[response.listed_under, column(response.listed_as)] = response
         pooled[response.listed_under, response.response_id] = response
         pooled[response.turn_id, response.response_id] = response
+    for response in responses:
+        # Qrels and tables name a passage by its own id.
+        pooled.setdefault((response.turn_id, response.listed_as), response)
+        pooled.setdefault((response.turn_id, column(response.listed_as)), response)
     repeated = unable = 0
     missing: Counter[str] = Counter()
     called: dict[str, None] = {}

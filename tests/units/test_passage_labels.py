@@ -457,6 +457,23 @@ def test_qrels_of_passages_are_gold_in_either_spelling_of_turns(graded: Path, tm
         assert read_gold(tmp_path / "gold.jsonl") == (expected,)
 
 
+@pytest.mark.parametrize("named", ["a b, c:0", "d/../e:0", "R00001"])
+def test_a_table_may_name_passages_by_their_own_ids(odd: Path, tmp_path: Path, named: str) -> None:
+    pool = read_pool_folder(odd / "out")
+    (meant,) = (
+        response
+        for response in pool.responses
+        if response.turn_id == "1-1_1" and named in (response.listed_as, response.response_id)
+    )
+    table = put(tmp_path / "t.csv", f'turn_id,passage_id,grade\n1-1_1,"{named}",3\n')
+    given = said("gold", "import", "csv", table, "--pool", odd / "out", "--out", tmp_path / "gold.jsonl")
+    more = ("--column", "response_id=passage_id", "--criterion", "passage_relevance", "--assessor", "ann")
+    assert main([*given, *more]) == 0
+    assert [(row.response_id, row.text_sha256, row.grade) for row in read_gold(tmp_path / "gold.jsonl")] == [
+        (meant.response_id, citation_digest("", meant.listed_as), 3)
+    ]
+
+
 def test_a_split_counts_passages(graded: Path, tmp_path: Path, capsys) -> None:
     given = said("gold", "split", graded / "gold.jsonl", "--test", 0.5, "--seed", 1, "--out", tmp_path / "split")
     told = on_stderr(capsys, main(given))
