@@ -133,7 +133,7 @@ OPTIONAL = (
     ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
     ("calibrate",
         f"{_CALIBRATE} --gold {{}}/passages.qrel --judgments {{}}/passages.qrel --criterion passage_relevance "
-        "--runs {}/one", "leakage.tsv cuts.tsv rankings.tsv"),
+        "--runs {}/one", "leakage.tsv cuts.tsv rankings.tsv diagnostics.tsv"),
     ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
     ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),
     ("crowd", f"{_CROWD} --mi-turns {{}}/turns.txt", "qrels/subset/response_relevance.qrel"),
