@@ -25,7 +25,7 @@ from judge.runs.tokens import TokenCounter, truncated
 from judge.units import UNITS
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """One response of a run that may be judged, with its used provenance only."""
 
     run_id: str
@@ -155,14 +155,14 @@ def build_pool(
             unit=unit,
         )
         responses.append(_merge(bare, members, frozenset()))
-    wanted = {key for response in responses for key in response.passages}
+    wanted = {key for response in responses for key in response.passages if key in passages}
     if previous:
         wanted |= previous.passages.keys()
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
     own = joined((*(previous.turns.values() if previous else ()), *turns))
     return Pool(
         responses=_by_turn(responses),
-        passages={key: passages[key] for key in sorted(wanted & passages.keys(), key=passage_order)},
+        passages={key: passages[key] for key in sorted(wanted, key=passage_order)},
         exclusions=tuple(sorted(exclusions, key=exclusion_order)),
         turns=with_earlier((response.turn_id for response in responses), own),
     )
@@ -215,11 +215,14 @@ def _grouped(
             text_sha256=last_digest,
             citation=candidate.citation,
         )
-        distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
+        ordered = tuple(sorted(keys, key=passage_order) if len(keys) > 1 else keys)
+        distinct = (candidate.turn_id, normalize(text), ordered)
         groups.setdefault(distinct, []).append((text != whole, entry))
     if changed:
-        ordered = sorted(changed, key=passage_order)
-        told = [f"the text of passage {key} is not the one that the pool holds" for key in ordered]
+        told = [
+            f"the text of passage {key} is not the one that the pool holds"
+            for key in sorted(changed, key=passage_order)
+        ]
         raise InputError(
             "passages have other texts than in the pool that is to be extended; pool into a new folder",
             [file_problem("passage_changed", "passages.jsonl", message, "$") for message in told],

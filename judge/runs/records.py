@@ -21,14 +21,14 @@ class PtkbStatement(Record, frozen=True):
     text: str
 
 
-class Exchange(Record, frozen=True):
+class Exchange(Record, frozen=True, gc=False):
     """One earlier exchange of a conversation, as shown in a context."""
 
     utterance: str
     response: str
 
 
-class Turn(Record, frozen=True):
+class Turn(Record, frozen=True, gc=False):
     """One user turn of a topic with the conversation before it."""
 
     turn_id: str
@@ -65,7 +65,7 @@ class Provenance(Record, frozen=True, gc=False, rename={"passage_id": "id"}, for
     text: str | None = None
 
 
-class Response(Record, frozen=True):
+class Response(Record, frozen=True, gc=False):
     """One response of a run for a turn."""
 
     rank: int
@@ -89,7 +89,7 @@ class Response(Record, frozen=True):
         return tuple((every | cited).values())
 
 
-class RunTurn(Record, frozen=True):
+class RunTurn(Record, frozen=True, gc=False):
     """The responses of a run for one turn."""
 
     turn_id: str

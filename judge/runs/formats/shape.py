@@ -37,7 +37,7 @@ NAMES = Names()
 """The usual names."""
 
 
-class ResponsePlace(msgspec.Struct, frozen=True):
+class ResponsePlace(msgspec.Struct, frozen=True, gc=False):
     """Where a response stands in its file, and values that its record does not hold."""
 
     path: str
@@ -46,7 +46,7 @@ class ResponsePlace(msgspec.Struct, frozen=True):
     names: Names = NAMES
 
 
-class TurnPlace(msgspec.Struct, frozen=True):
+class TurnPlace(msgspec.Struct, frozen=True, gc=False):
     """Where a turn and its responses stand in their file."""
 
     path: str
