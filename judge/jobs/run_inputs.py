@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,7 +29,7 @@ from judge.jobs.manifest import GROWING, check_folder, configuration
 from judge.jobs.options import DEFAULT_CRITERIA, usual_criteria
 from judge.jobs.parts import parts_of, with_chosen
 from judge.jobs.pooling import JudgedPool, Pooled, check_complete, pool_runs
-from judge.judges.backends import backend_facts
+from judge.judges.backends import backend_facts, open_model, options_beside
 from judge.judges.model import FREE, Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
@@ -228,16 +228,48 @@ class RunInputs:
 
 
 def run_parts(plan: Plan, out: Path) -> tuple[Plan, Plan | None]:
-    """As `parts_of`; of two models of which one is a checker, each plan has those that it asks."""
+    """As `parts_of`; of two models of which one or both are checkers, each plan has those that it asks.
+
+    A checker that grades passages and no responses takes the passages, whatever the other one is. Else a checker leaves
+    the passages to the other model.
+    """
     first, listed = parts_of(plan, out)
     checkers = [name for name in plan.model if opening.grades_support(name)]
-    if listed is None or plan.jury is not None or (len(plan.model), len(checkers)) != (2, 1):
+    if listed is None or plan.jury is not None or len(plan.model) != 2 or not checkers:
         return first, listed
-    others = tuple(name for name in plan.model if name not in checkers)
-    names = {*map(own_name, first.criteria), *(find_criterion(prompt).name for prompt in first.prompts)}
-    own = tuple(checkers) if names <= {*opening.CHECKED} else plan.model
+    of_passages = [name for name in checkers if _can_be_asked(name, listed)]
+    of_both = [name for name in of_passages if _can_be_asked(name, first)]
+    only_passages = [name for name in of_passages if name not in of_both]
+    if len(only_passages) == 1:
+        graders = tuple(only_passages)
+    elif len(checkers) == 1:
+        graders = tuple(name for name in plan.model if name not in checkers)
+    elif len(of_both) == 1:
+        graders = tuple(of_both)
+    else:
+        return first, listed
+    own = tuple(name for name in plan.model if name not in graders)
+    if len(checkers) == 1 and own == tuple(checkers) and not _criteria(first) <= {*opening.CHECKED}:
+        own = plan.model
     # The folder of the responses records the whole command, which --extend takes over.
-    return _asking(first, own).with_values(chosen=plan.chosen), _asking(listed, others)
+    return _asking(first, own).with_values(chosen=plan.chosen), _asking(listed, graders)
+
+
+def _criteria(plan: Plan) -> set[str]:
+    """The names of the criteria that a plan with criteria judges."""
+    return {*map(own_name, plan.criteria), *(find_criterion(prompt).name for prompt in plan.prompts)}
+
+
+def _can_be_asked(name: str | Model, plan: Plan) -> bool:
+    """Whether a checker can be asked any criterion of a plan that checkers are asked."""
+    model = open_model(name, options_beside(name, plan.options))
+    instead = {one: f"{one}/sentences" for one in opening.CHECKED} if backend_facts(str(name)).checker else {}
+    prompts = choose_prompts(plan.criteria, plan.prompts, (), instead)
+    for criterion in chain.from_iterable(prompts.values()):
+        with suppress(UsageError):
+            model.check([criterion])
+            return True
+    return False
 
 
 def _asking(plan: Plan, models: tuple[str | Model, ...]) -> Plan:

@@ -8,7 +8,7 @@ import pytest
 
 from judge.cli import main
 from judge.jobs.run import run as run_plan
-from judge.jobs.run_inputs import Plan
+from judge.jobs.run_inputs import Plan, run_parts
 from judge.pool.bank import read_pool_folder
 from judge.runs.sources import find_sources
 from tests.calibration_world import table
@@ -305,3 +305,35 @@ def test_a_rule_for_runs_goes_by_the_grades_and_holds_for_both(tmp_path: Path) -
         pool = read_pool_folder(tmp_path / "out" / part)
         assert {entry.run_id for response in pool.responses for entry in response.runs} == {"other"}
     assert (tmp_path / "out" / "run_choice.tsv").exists()
+
+
+def test_of_two_checkers_the_one_that_grades_passages_takes_them(tmp_path: Path) -> None:
+    world(tmp_path)
+    for place, models in enumerate((["checker/overlap", "baseline/overlap"], ["baseline/overlap", "checker/overlap"])):
+        given = ["run", "--runs", str(tmp_path / "runs"), "--topics", str(tmp_path / "topics.json"), "--passages"]
+        given += [str(tmp_path / "passages.jsonl"), "--criteria", *BOTH, "--out", str(tmp_path / str(place))]
+        assert main([*given, "--model", models[0], "--model", models[1]]) == 0
+        folders = (tmp_path / str(place), tmp_path / str(place) / "passages")
+        judges = [json.loads((folder / "manifest.json").read_bytes())["configuration"]["judge"] for folder in folders]
+        assert judges == ["checker/overlap", "baseline/overlap"]
+
+
+@pytest.mark.parametrize("other", ["checker/overlap", "baseline/overlap", "server/m"])
+def test_a_reranker_takes_the_passages_beside_any_model(tmp_path: Path, other: str) -> None:
+    plan = Plan(
+        runs=world(tmp_path) / "runs",
+        criteria=BOTH,
+        model=(other, "checker/reranker/m"),
+        base_url="http://127.0.0.1:9/score",
+    )
+    first, passages = run_parts(plan, tmp_path / "out")
+    assert passages is not None
+    assert (first.model, passages.model) == ((other,), ("checker/reranker/m",))
+
+
+def test_a_bundle_has_the_used_passages_under_pseudonyms(tmp_path: Path) -> None:
+    assert call(world(tmp_path)) == 0
+    assert main(["release", str(tmp_path / "out"), "--out", str(tmp_path / "public"), "--allow-names"]) == 0
+    assert [row["run_id"] for row in table(tmp_path / "public" / "used_passages.tsv")] == ["run01", "run02"]
+    own = (tmp_path / "out" / "used_passage_grades.tsv").read_bytes()
+    assert (tmp_path / "public" / "used_passage_grades.tsv").read_bytes() == own
