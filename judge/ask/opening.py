@@ -140,10 +140,10 @@ def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settin
             raise UsageError(f"--price {priced}=…: there is no such model among {', '.join(names)}")
 
 
-def takes(name: str, criterion: Criterion) -> bool:
-    """Whether a model that sends nothing can be asked a criterion."""
+def takes(name: str | Model, criterion: Criterion, options: ModelOptions | None = None) -> bool:
+    """Whether a checker or a baseline, which sends nothing for it, can be asked a criterion."""
     try:
-        backends.open_model(name).check((criterion,))
+        backends.open_model(name, options_beside(name, options or ModelOptions())).check((criterion,))
     except UsageError:
         return False
     return True

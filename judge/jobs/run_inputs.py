@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,7 +29,7 @@ from judge.jobs.manifest import GROWING, check_folder, configuration
 from judge.jobs.options import DEFAULT_CRITERIA, usual_criteria
 from judge.jobs.parts import parts_of, with_chosen
 from judge.jobs.pooling import JudgedPool, Pooled, check_complete, pool_runs
-from judge.judges.backends import backend_facts, open_model, options_beside
+from judge.judges.backends import backend_facts
 from judge.judges.model import FREE, Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
@@ -261,15 +261,11 @@ def _criteria(plan: Plan) -> set[str]:
 
 
 def _can_be_asked(name: str | Model, plan: Plan) -> bool:
-    """Whether a checker can be asked any criterion of a plan that checkers are asked."""
-    model = open_model(name, options_beside(name, plan.options))
+    """Whether a checker can be asked any criterion of a plan."""
     instead = {one: f"{one}/sentences" for one in opening.CHECKED} if backend_facts(str(name)).checker else {}
     prompts = choose_prompts(plan.criteria, plan.prompts, (), instead)
-    for criterion in chain.from_iterable(prompts.values()):
-        with suppress(UsageError):
-            model.check([criterion])
-            return True
-    return False
+    criteria = chain.from_iterable(prompts.values())
+    return any(opening.takes(name, criterion, plan.options) for criterion in criteria)
 
 
 def _asking(plan: Plan, models: tuple[str | Model, ...]) -> Plan:
