@@ -14,7 +14,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, parse_gold
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
-from judge.io.ids import Cluster, only_turns, passage_turn_id, topic_of
+from judge.io.ids import Cluster, column, only_turns, passage_turn_id, topic_of
 from judge.io.plan import scale_bounds
 from judge.io.text import count
 from judge.judges.backends import backend_facts
@@ -338,8 +338,20 @@ def off_scale_warnings(panels: Sequence[Panel]) -> list[str]:
 def _translated(columns: Sequence[Labels], pool: Pool, gold: Sequence[GoldRow]) -> list[Labels]:
     """The labels under the response ids of the first pool; those of responses of another pool without gold go."""
     new_ids: dict[int, dict[tuple[str, str], dict[str, None]]] = {}
+    by_passage: dict[tuple[str, str], str] = {}
+    if UNITS[pool.unit].listed:
+        by_passage = {(item.turn_id, column(item.listed_as)): item.response_id for item in pool.responses}
     translated = []
     for judged in columns:
+        if judged.pool is None and by_passage:
+            # Qrels name passages by their own ids.
+            named = _in_own_turns(judged)
+            labels = []
+            for label in named.labels:
+                name = by_passage.get((label.turn_id, label.response_id), label.response_id)
+                labels.append(replace(label, response_id=name))
+            translated.append(replace(named, labels=tuple(labels)))
+            continue
         if judged.pool is None or judged.pool.responses == pool.responses:
             translated.append(judged)
             continue

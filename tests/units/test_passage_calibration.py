@@ -13,6 +13,7 @@ from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.stats.agreement import point
 from judge.stats.tables import confusion
 from tests.conftest import PROJECT, complaint, printed, put
+from tests.units.test_passages import TURN, A, B, C, D, world
 
 TURNS = tuple(f"{topic}_{turn}" for topic in range(1, 7) for turn in (1, 2))
 PAIRS = ((0, 0), (0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 1), (2, 2), (3, 2), (3, 3))
@@ -163,6 +164,24 @@ def test_runs_are_ranked_as_two_sets_of_grades_rank_them(tmp_path, capsys, measu
         .read_text()
         .startswith("judge\tprompt\tcriterion\tsplit\tmeasure\truns\ttau_b")
     )
+
+
+def test_folders_and_qrels_are_judges_side_by_side(tmp_path, capsys) -> None:
+    folder = world(tmp_path)
+    given = ["--topics", folder / "topics.json", "--passages", folder / "passages.jsonl", "--model", "baseline/overlap"]
+    run = ["run", "--runs", folder / "runs", *given, "--criteria", "passage_relevance", "--out", folder / "out"]
+    assert main([str(each) for each in run]) == 0
+    own = folder / "out" / "qrels" / "passage_relevance.llm.qrel"
+    copy = put(folder / "copy.qrel", own.read_text(encoding="utf-8").replace("1-1_1", "1-1-1"))
+    people = put(folder / "nist.qrel", f"{TURN} 0 {A} 0\n{TURN} 0 {B} 3\n{TURN} 0 {C} 1\n{TURN} 0 {D} 2\n")
+    capsys.readouterr()
+    given = ["--gold", people, "--judgments", folder / "out", copy, "--runs", folder / "runs", "--json"]
+    found = json.loads(printed(capsys, calibrated(*given)))
+    rows = {row["judge"]: (row["n"], row["confusion"]) for row in found["agreement"] if row["judge"] != "constant"}
+    assert set(rows) == {"baseline/overlap", "copy"}
+    assert rows["baseline/overlap"] == rows["copy"]
+    assert rows["copy"][0] == 3
+    assert len({json.dumps(row["statistics"]) for row in found["findings"]["rankings"]}) == 1
 
 
 @pytest.mark.parametrize(

@@ -83,14 +83,14 @@ def calibrate_judges(
             # The results are written before any statistic is computed, so that a failure there loses none of them.
             _write(inputs, inputs.out, labeled.files, more=True)
         panels, unmatched = make_comparison(inputs, labeled.rows, labeled.labels)
-        pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
-        panels = with_rankings(inputs, panels, labeled.rows, pool, shown.steps)
+        panels = with_rankings(inputs, panels, labeled, shown.steps)
         if inputs.out:
             make_folder(inputs.out)
         calibration = _compared(inputs, labeled, panels, unmatched, shown.steps)
         seal = labeled.record.seal if labeled.record else None
         entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
         certificate = make_certificate(entries, now.date().isoformat())
+        pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
         turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
         # The rows beyond those of the gold files are sealed ones.
         sealed = frozenset(map(item_of, labeled.rows[len(inputs.gold.rows) :]))

@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from judge.calibrate.panel import JudgeColumn, Panel
+from judge.ask.results import Labels
+from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.gold.rows import GoldRow
 from judge.io.ids import column, passage_turn_id
 from judge.io.steps import Steps
 from judge.jobs.calibration.inputs import CalibrationInputs
+from judge.jobs.calibration.labels import LabeledGold
 from judge.plugins import need
 from judge.pool.records import Pool
 from judge.pool.run_choice import DEFAULT_MEASURE
@@ -19,7 +21,7 @@ _Grades = dict[str, dict[str, int]]
 
 
 def with_rankings(
-    inputs: CalibrationInputs, panels: Sequence[Panel], rows: Sequence[GoldRow], pool: Pool | None, steps: Steps
+    inputs: CalibrationInputs, panels: Sequence[Panel], labeled: LabeledGold, steps: Steps
 ) -> tuple[Panel, ...]:
     """The panels of passages, with the plan's runs by people's grades and by those of each judge.
 
@@ -29,9 +31,8 @@ def with_rankings(
     if not plan.runs:
         return tuple(panels)
     rank = need("rankings.passages", "--runs")
-    names: dict[str, str] = {}
-    if pool is not None and UNITS[pool.unit].listed:
-        names = {response.response_id: column(response.listed_as) for response in pool.responses}
+    by_judge = {(labels.judge, labels.prompt): labels for labels in labeled.labels}
+    pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
     ranked: list[Panel] = []
     for panel in panels:
         if not UNITS[panel.unit].listed:
@@ -39,14 +40,21 @@ def with_rankings(
         by_runs = rank(
             plan.runs,
             plan.measure or DEFAULT_MEASURE,
-            people=(", ".join(map(str, plan.gold)), _people(panel.criterion, rows, names)),
-            judges=[(judge.name, _judge(judge, names)) for judge in panel.columns],
+            people=(", ".join(map(str, plan.gold)), _people(panel.criterion, labeled.rows, _passages(pool))),
+            judges=[(judge.name, _judge(by_judge[judge.judge, judge.prompt])) for judge in panel.columns],
             cluster=plan.cluster,
             steps=steps,
         )
         columns = [replace(judge, by_runs=of_judge) for judge, of_judge in zip(panel.columns, by_runs, strict=True)]
         ranked.append(replace(panel, columns=tuple(columns)))
     return tuple(ranked)
+
+
+def _passages(pool: Pool | None) -> dict[str, str]:
+    """The passages of a pool by the ids that they have there, as columns of qrels; empty of another pool."""
+    if pool is None or not UNITS[pool.unit].listed:
+        return {}
+    return {response.response_id: column(response.listed_as) for response in pool.responses}
 
 
 def _people(criterion: str, rows: Sequence[GoldRow], names: dict[str, str]) -> _Grades:
@@ -63,9 +71,11 @@ def _people(criterion: str, rows: Sequence[GoldRow], names: dict[str, str]) -> _
     return grades
 
 
-def _judge(judge: JudgeColumn, names: dict[str, str]) -> _Grades:
+def _judge(labels: Labels) -> _Grades:
+    """What the first sample of a judge gave each passage."""
+    names = _passages(labels.pool)
     grades: _Grades = {}
-    for label in judge.origin.labels if judge.origin else ():
+    for label in labels.labels:
         if label.sample == 0 and label.grade is not None:
             passage_id = names.get(label.response_id, label.response_id)
             grades.setdefault(passage_turn_id(label.turn_id), {})[passage_id] = label.grade
