@@ -3,6 +3,7 @@
 Cells keep what they are, such as lists of texts; `judge.io.tabular` reads tables whose cells are all texts.
 """
 
+import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,20 +13,22 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, most_values, sha256, too_many
+from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, LineStream, input_errors, most_values, sha256, too_many
 from judge.io.tabular import (
+    collected,
     content_of,
     decoded_text,
-    delimiter_of,
     is_parquet,
+    line_records,
     read_frame,
     table_of_text,
-    table_records,
 )
 from judge.io.text import shown
 from judge.records import Problem, file_problem
 
 BOM = b"\xef\xbb\xbf"
+_BLOCK = 1 << 20
+"""Bytes that are read at once."""
 
 
 class FrameRow(msgspec.Struct, frozen=True):
@@ -47,6 +50,8 @@ class RowTable(msgspec.Struct, frozen=True):
     rows: tuple[FrameRow, ...]
     path: Path | None = None
     """The file; None of a table in memory."""
+    by_lines: bool = False
+    """Whether the file is text whose lines can be read one by one."""
 
     def without_rows(self) -> "RowTable":
         """The table without its rows, which `again` reads; a table in memory keeps them."""
@@ -58,20 +63,32 @@ class RowTable(msgspec.Struct, frozen=True):
             yield from self.rows
             return
         problems: list[Problem] = []
-        content = content_of(self.path, problems)
-        if content is None or sha256(content) != self.digest:
-            raise InputError(f"{self.file}: changed while its answers were judged", problems)
-        if _is_text(content):
-            text = decoded_text(self.path, content, problems) or ""
-            del content
-            # All rows at once would take as much memory as the judging.
-            records = table_records(text, delimiter_of(self.path, text), longest=len(text))
-            next(records)
-            for line, cells in records:
-                yield FrameRow(f"line {line}", dict(zip(self.columns, cells, strict=True)))
-            return
+        with collected(problems, "unreadable_file", self.path):
+            stream = LineStream(self.path, packed=True)
+        if problems:
+            raise InputError(self._changed, problems)
+        with stream.file as file:
+            digest = hashlib.sha256()
+            with input_errors(self.path):
+                while block := file.read(_BLOCK):
+                    digest.update(block)
+            if digest.hexdigest() != self.digest:
+                raise InputError(self._changed)
+            if self.by_lines:
+                # All rows at once would take as much memory as the judging.
+                longest = file.tell()
+                file.seek(0)
+                records = line_records(self.path, stream, longest)
+                next(records)
+                for line, cells in records:
+                    yield FrameRow(f"line {line}", dict(zip(self.columns, cells, strict=True)))
+                return
         table = read_rows(self.path, problems)
         yield from table.rows if table is not None else ()
+
+    @property
+    def _changed(self) -> str:
+        return f"{self.file}: changed while its answers were judged"
 
     @property
     def stem(self) -> str:
@@ -91,11 +108,12 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
     if content is None:
         return None
     file = str(path)
+    by_lines = _is_text(content)
     if is_parquet(content):
         frame = read_frame(file, content, problems, most_values())
         rows = [] if frame is None else _of_mappings(frame.iter_rows(named=True), "row")
         columns = () if frame is None else tuple(frame.columns)
-    elif not _is_text(content):
+    elif not by_lines:
         rows = _json_rows(file, content.removeprefix(BOM), problems)
         columns = _columns(rows)
     else:
@@ -113,7 +131,7 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         problems.append(file_problem("too_many_columns", file, message))
     if len(problems) > before:
         return None
-    return RowTable(file, sha256(content), columns, tuple(rows), path)
+    return RowTable(file, sha256(content), columns, tuple(rows), path, by_lines)
 
 
 def _is_text(content: bytes) -> bool:

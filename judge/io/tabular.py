@@ -7,6 +7,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -228,11 +229,33 @@ def table_records(
 
     One reason is a cell of more than `longest` characters.
     """
-    text = without_hint(text)
+    # A stream of the text would take four bytes for each of its characters.
+    return _records(_lines_of(without_hint(text)), delimiter, quoted, longest)
+
+
+def line_records(
+    path: Path, lines: Iterable[tuple[int, bytes]], longest: int
+) -> Iterator[tuple[int, tuple[str, ...] | str]]:
+    """As `table_records`, of numbered lines of UTF-8 without their ends, one of which is in the memory at a time."""
+    texts = (f"{line.decode()}\n" for _, line in lines)
+    head = ""
+    for text in texts:
+        head += text
+        if text.strip():
+            break
+    rest = chain.from_iterable(map(_lines_of, texts))
+    return _records(chain(_lines_of(without_hint(head)), rest), delimiter_of(path, head), True, longest)
+
+
+def _lines_of(text: str) -> Iterator[str]:
+    return (match[0] for match in _LINE.finditer(text))
+
+
+def _records(
+    lines: Iterable[str], delimiter: str, quoted: bool, longest: int
+) -> Iterator[tuple[int, tuple[str, ...] | str]]:
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    # A stream of the text would take four bytes for each of its characters.
-    lines = (match[0] for match in _LINE.finditer(text))
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     while True:
         line = reader.line_num + 1

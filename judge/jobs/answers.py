@@ -9,6 +9,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.io.folder import Pieces
+from judge.io.ids import nested
 from judge.io.text import disarmed
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -34,10 +35,10 @@ def results_csv(
     one that a trial leaves out has none. Of several tables, a first column names the file. No cell is a formula for a
     spreadsheet, and none has a NUL, at which some programs stop reading: U+FFFD stands for it.
     """
-    response_of = {
-        (entry.run_id, response.turn_id): response.response_id for response in pool.responses for entry in response.runs
-    }
-    found = {(result.response_id, result.criterion): _brief(result) for result in results}
+    response_of = nested(
+        (entry.run_id, response.turn_id, response.response_id) for response in pool.responses for entry in response.runs
+    )
+    found = nested((result.criterion, result.response_id, _brief(result)) for result in results)
     excluded = {(one.run_id, one.turn_id): one.reason for one in pool.exclusions}
     names = [criterion.name for criterion in criteria]
     return Pieces(lambda: _written(_rows(sources, response_of, excluded, found, names)))
@@ -53,9 +54,9 @@ def _brief(result: Judgment | Failure) -> tuple[str, str, str]:
 
 def _rows(
     sources: Sequence[TableSource],
-    response_of: dict[tuple[str, str], str],
+    response_of: dict[str, dict[str, str]],
     excluded: dict[tuple[str, str], str],
-    found: dict[tuple[str, str], tuple[str, str, str]],
+    found: dict[str, dict[str, tuple[str, str, str]]],
     names: Sequence[str],
 ) -> Iterator[list[str]]:
     columns = list(dict.fromkeys(column for source in sources for column in source.table.columns))
@@ -67,10 +68,10 @@ def _rows(
         for row, (run_id, turn_id) in zip(source.table.again(), source.keys, strict=True):
             cells = [_text(row.cells.get(column)) for column in columns]
             cells += [run_id, turn_id]
-            response_id = response_of.get((run_id, turn_id), "")
+            response_id = response_of.get(run_id, {}).get(turn_id, "")
             without = ("", "", excluded.get((run_id, turn_id), ""))
             for name in names:
-                cells += found.get((response_id, name), without)
+                cells += found.get(name, {}).get(response_id, without)
             yield [source.table.file, *cells] if several else cells
 
 
