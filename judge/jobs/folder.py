@@ -16,8 +16,8 @@ from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, Sto
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
-from judge.io.files import StrPath, json_bytes, jsonl_bytes, published
-from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
+from judge.io.files import StrPath, json_bytes, published
+from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place, text_pieces
 from judge.io.ids import groups_of, response_run, safe_names
 from judge.io.table import Table, tsv_lines
 from judge.jobs import manifest as manifests
@@ -27,7 +27,7 @@ from judge.jobs.recheck import Rechecked
 from judge.pool.bank import ANSWERS, TURNS, excluded_tsv, pool_lines, stored_pool
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
-from judge.pool.screen import screen_tsv
+from judge.pool.screen import screen_lines
 from judge.records import Criterion, JudgedUnit, Record
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import RunDifference, Score
@@ -109,8 +109,8 @@ def pool_records(pool: Pool) -> dict[str, FileContent]:
         **stored_pool(pool),
         "pool.txt": pool_lines(pool).encode(),
         "excluded.tsv": excluded_tsv(pool.exclusions),
-        "runs.jsonl": jsonl_bytes(pool.runs),
-        **({TURNS: jsonl_bytes(pool.turns.values())} if pool.turns else {}),
+        "runs.jsonl": Pieces(lambda: jsonl_pieces(pool.runs)),
+        **({TURNS: Pieces(lambda: jsonl_pieces(pool.turns.values()))} if pool.turns else {}),
         **_response_runs(pool),
     }
 
@@ -125,8 +125,9 @@ def pool_files(pooled: Pooled) -> dict[str, FileContent]:
         "problems.json": json_bytes([structs.replace(problem, file=names[problem.file]) for problem in problems]),
         "missing_passages.tsv": Pieces(lambda: _missing_passages(pooled.pool)),
     }
-    if pooled.screened is not None:
-        files["screen.tsv"] = screen_tsv(pooled.screened)
+    screened = pooled.screened
+    if screened is not None:
+        files["screen.tsv"] = Pieces(lambda: text_pieces(screen_lines(screened)))
     if pooled.choice is not None:
         files["run_choice.tsv"] = pooled.choice.encode()
     return files

@@ -10,8 +10,9 @@ said openly, and people decide what it is.
 """
 
 import re
+import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
 from itertools import chain
@@ -21,7 +22,7 @@ import msgspec
 
 from judge.io.ids import is_own_turn
 from judge.io.processes import mapped, processes_of
-from judge.io.table import tsv
+from judge.io.table import tsv_lines
 from judge.io.words import COPIED_RUN, share_known, split_sentences, without_stop_words, word_runs, words_of
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
@@ -97,7 +98,7 @@ _PassageWords = tuple[tuple[str, ...], frozenset[str]]
 """The words of a passage, in order and as a set."""
 
 
-class ScreenFlag(msgspec.Struct, frozen=True):
+class ScreenFlag(msgspec.Struct, frozen=True, gc=False):
     """One measure that crossed its threshold."""
 
     code: ScreenCode
@@ -106,7 +107,7 @@ class ScreenFlag(msgspec.Struct, frozen=True):
     detail: str
 
 
-class ScreenRow(ScreenFlag, frozen=True):
+class ScreenRow(ScreenFlag, frozen=True, gc=False):
     """One flag of one pooled response."""
 
     response_id: str
@@ -222,29 +223,33 @@ def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS) -> tuple[ScreenRo
     ]
     size = sum(len(response.text) + sum(map(len, texts)) for response, texts in screened)
     parts = [screened[start : start + _PART] for start in range(0, len(screened), _PART)]
-    with closing(mapped(partial(_rows, thresholds), parts, processes_of(size, WORTH))) as rows:
-        return tuple(row for part in rows for row in part)
-
-
-def _rows(thresholds: Thresholds, part: Sequence[tuple[PooledResponse, list[str]]]) -> list[ScreenRow]:
-    """The flags of some responses, each with the texts of its passages."""
     rows: list[ScreenRow] = []
+    with closing(mapped(partial(_flags, thresholds), parts, processes_of(size, WORTH))) as flagged:
+        for response, flags in zip(pool.responses, chain.from_iterable(flagged), strict=True):
+            for flag in flags:
+                # The ids and the words are the ones that are here already, not copies from another process.
+                row = ScreenRow(
+                    code=flag.code,
+                    value=flag.value,
+                    threshold=flag.threshold,
+                    detail=sys.intern(flag.detail),
+                    response_id=response.response_id,
+                    turn_id=response.turn_id,
+                )
+                rows.append(row)
+    return tuple(rows)
+
+
+def _flags(thresholds: Thresholds, part: Sequence[tuple[PooledResponse, list[str]]]) -> list[tuple[ScreenFlag, ...]]:
+    """The flags of some responses, each with the texts of its passages."""
+    several: list[tuple[ScreenFlag, ...]] = []
     for response, texts in part:
         flags = screen(response.text, texts, thresholds, complete=len(texts) == len(response.passages))
         # A response of an interactive run that speaks to others than the user is flagged, and never excluded.
         if aims := addressed(response.text) if is_own_turn(response.turn_id) else ():
             flags += (ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user"),)
-        for flag in flags:
-            row = ScreenRow(
-                code=flag.code,
-                value=flag.value,
-                threshold=flag.threshold,
-                detail=flag.detail,
-                response_id=response.response_id,
-                turn_id=response.turn_id,
-            )
-            rows.append(row)
-    return rows
+        several.append(flags)
+    return several
 
 
 def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:
@@ -269,12 +274,12 @@ def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) ->
     return messages
 
 
-def screen_tsv(rows: Iterable[ScreenRow]) -> bytes:
-    """The flags as TSV under COLUMNS, a line each, values with four decimals."""
+def screen_lines(rows: Iterable[ScreenRow]) -> Iterator[str]:
+    """The flags as lines of TSV under COLUMNS, values with four decimals."""
     lines = (
         (row.response_id, row.turn_id, row.code, float(row.value), f"{row.threshold:g}", row.detail) for row in rows
     )
-    return tsv(COLUMNS, lines, 4).encode()
+    return tsv_lines(COLUMNS, lines, 4)
 
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")

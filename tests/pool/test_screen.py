@@ -181,7 +181,7 @@ POOL = Pool(
 
 
 def test_the_rows_of_a_pool() -> None:
-    content = screen.screen_tsv(screen.screen_pool(POOL)).decode()
+    content = "".join(screen.screen_lines(screen.screen_pool(POOL)))
     assert content.splitlines() == [
         "\t".join(screen.COLUMNS),
         "R00001\t1_1\toff_passage\t0.0000\t0.25\tshare of the content words that occur in the used passages",
