@@ -260,6 +260,8 @@ def pool_runs(
             raise UsageError(f"--draw {pooling.draw}: the turn that is drawn first has more responses")
         selection = msgspec.structs.replace(selection, turns=drawn)
     submitted, choice, pool = made(selection)
+    for counter in (submitted.count_tokens, *submitted.counters.values()):
+        counter.forget()
     screened = pooling.screen != "off" and unit.whole_response
     steps(Step("screening" if screened else "pooling"))
     pool = with_runs(submitted, pool, turns, selection, previous, brings_texts=not pooling.passages)

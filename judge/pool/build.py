@@ -135,8 +135,12 @@ def build_pool(
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
     responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
     first = max((int(response.response_id[1:]) + 1 for response in kept.values()), default=0)
+    own = joined((*(previous.turns.values() if previous else ()), *turns))
+    # One text for all that is about a topic.
+    topics = {turn.topic_id: turn.topic_id for turn in own.values()}
     for distinct in _in_canonical_order(distinct for distinct in groups if distinct not in kept):
         turn_id, text, keys = distinct
+        topic_id = topic_of(turn_id)
         # A million of them would fill the memory beside the responses.
         members = groups.pop(distinct)
         screened = _screened(screen, distinct, members, passages)
@@ -146,7 +150,7 @@ def build_pool(
         bare = PooledResponse(
             response_id=f"R{first + len(responses) - len(kept):05d}",
             turn_id=turn_id,
-            topic_id=topic_of(turn_id),
+            topic_id=topics.setdefault(topic_id, topic_id),
             text=text,
             passages=keys,
             tokens=lengths.counter(members[0][1].run_id)(text),
@@ -159,7 +163,6 @@ def build_pool(
     if previous:
         wanted |= previous.passages.keys()
         exclusions.extend(row for row in previous.exclusions if row.run_id not in current)
-    own = joined((*(previous.turns.values() if previous else ()), *turns))
     return Pool(
         responses=_by_turn(responses),
         passages={key: passages[key] for key in sorted(wanted, key=passage_order)},

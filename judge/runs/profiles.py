@@ -192,7 +192,9 @@ def possible_years(turn_ids: Collection[str], format_year: int | None = None) ->
 
     Where the year of the run's format has all of them, years that lack two or more are out: one may be a slip.
     """
-    held = _held(frozenset(turn_ids))
+    # Of a large table, one of a kind, the ids would be kept for nothing.
+    held_of = _held if len(turn_ids) <= _REMEMBERED else _held.__wrapped__
+    held = held_of(frozenset(turn_ids))
     total = len(turn_ids)
     fewest = total - 1 if format_year is not None and held.get(format_year) == total else total / 2
     return frozenset(year for year, n in held.items() if n and n >= fewest)
@@ -212,16 +214,20 @@ def year_of(turn_ids: Collection[str]) -> int | None:
 @lru_cache(8)
 def _held(turn_ids: frozenset[str]) -> dict[int, int]:
     """How many of the turns each year has; runs of one year mostly have the same turns."""
-    return {year: sum(_has(year, turn_id) for turn_id in turn_ids) for year in TURNS}
+    topics = frozenset().union(*TURNS.values())
+    parts = (turn_id.rpartition("_") for turn_id in turn_ids)
+    known = [(topic_id, number) for topic_id, _, number in parts if topic_id in topics]
+    return {year: sum(_has(year, topic_id, number) for topic_id, number in known) for year in TURNS}
 
 
-def _has(year: int, turn_id: str) -> bool:
+def _has(year: int, topic_id: str, number: str) -> bool:
     """Whether the topics of a year have a turn; any turn of a tree, whose size is not known here."""
-    topic_id, _, number = turn_id.rpartition("_")
     last = TURNS[year].get(topic_id, 0)
     return last is None or (number.isdecimal() and len(number) < 4 and 1 <= int(number) <= last)
 
 
+_REMEMBERED = 10_000
+"""The most turns of a run that is likely to come again, as runs of tracks do."""
 TURNS: dict[int, dict[str, int | None]] = {
     2022: {str(topic): None for topic in range(132, 150)},
     2023: {"9-1": 6, "9-2": 12, "10-1": 21, "10-2": 15, "10-3": 10, "11-1": 9, "11-2": 11, "12-1": 12, "12-2": 12,

@@ -130,6 +130,12 @@ class TokenCounter:
             self._memo[key] = counts
         return counts
 
+    def forget(self) -> None:
+        """Let go of what was counted, since no text is counted again."""
+        for counter in (self, *self._others.values()):
+            counter._memo.clear()
+        _english_tokens.cache_clear()
+
     def over(self, text: str) -> TokenCount | None:
         """The lengths of a text that is over the limit by the rule; None for any other text.
 

@@ -4,6 +4,7 @@ The columns are found by their usual names. A table is its own topics, and its p
 """
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -201,9 +202,9 @@ class _Question(msgspec.Struct):
     number: int
     text: str | None
     place: str
-    references: dict[str, None] = msgspec.field(default_factory=dict)
-    answers: dict[str, str] = msgspec.field(default_factory=dict)
-    """The answer of each system."""
+    references: tuple[str, ...] = ()
+    answer: str | None = None
+    """The answer of the first system, where the table numbers the turns of conversations."""
 
     def as_exchange(self, systems: int) -> Exchange:
         """What later turns of the conversation show of this one.
@@ -211,9 +212,9 @@ class _Question(msgspec.Struct):
         That is the reference answer or, where there is one system only, its own; of several each had another
         conversation.
         """
-        said = next(iter(self.references), "")
+        said = self.references[0] if self.references else ""
         if not said and systems == 1:
-            said = next(iter(self.answers.values()), "")
+            said = self.answer or ""
         return Exchange(str(self.text), said)
 
 
@@ -244,7 +245,7 @@ class _TurnNames:
         text = str(row.question)
         asked = (row.run_id, row.topic, row.label, text)
         self._asked[asked] += 1
-        topic_id = row.topic or self._topic_of.setdefault(text, f"q{len(self._topic_of) + 1}")
+        topic_id = row.topic or self._topic_of.setdefault(text, sys.intern(f"q{len(self._topic_of) + 1}"))
         turn = (row.topic, row.label or text, self._asked[asked])
         if turn not in self._number_of:
             self._turns_in[topic_id] += 1
@@ -306,8 +307,9 @@ class _Answers:
                 self._wrong(table, row.place, f"{about} of {shown(row.run_id)} was already at {places[key]}")
             else:
                 places[key] = row.place
-                question.references.update(dict.fromkeys(row.references))
-                question.answers[row.run_id] = row.answer
+                question.references = tuple(dict.fromkeys((*question.references, *row.references)))
+                if row.number is not None and question.answer is None:
+                    question.answer = row.answer
                 self._runs.setdefault(row.run_id, _TableRun(row.run_id, table)).add(row, question.turn_id)
         for run_id in dict.fromkeys(run_id for run_id, _ in places):
             other = self._runs[run_id].table
@@ -358,7 +360,7 @@ class _Answers:
                     resolved_utterance=None,
                     context=context,
                     ptkb=(),
-                    references=tuple(question.references),
+                    references=question.references,
                 )
                 turns.append(turn)
                 if topic_id in self._conversations:

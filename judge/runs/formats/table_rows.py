@@ -4,6 +4,7 @@ import ast
 import io
 import json
 import re
+import sys
 import tokenize
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -109,21 +110,22 @@ class AnswerRow(NamedTuple):
 
 def answer_rows(table: RowTable, columns: Mapping[Role, str], problems: list[Problem]) -> Iterator[AnswerRow]:
     """The rows of a table; of one that cannot be used, all that is wrong is added to the problems instead."""
+    stem = table.stem
     ids = [plain_text(row.cells.get(columns["id"])) for row in table.rows] if "id" in columns else []
     by_id = bool(ids) and all(usable_turn_id(f"{label}_1") for label in ids)
     for index, row in enumerate(table.rows):
         wrong: list[str] = []
-        read = _read_row(table, columns, row, ids[index] if by_id else "", wrong)
+        read = _read_row(columns, row, ids[index] if by_id else "", stem, wrong)
         for message in wrong:
             problems.append(problem("wrong_table", table.file, row.place, message))
         if not wrong:
             yield read
 
 
-def _read_row(table: RowTable, columns: Mapping[Role, str], row: FrameRow, label: str, wrong: list[str]) -> AnswerRow:
-    """What a row says; what is wrong with it is added to `wrong`."""
+def _read_row(columns: Mapping[Role, str], row: FrameRow, label: str, stem: str, wrong: list[str]) -> AnswerRow:
+    """What a row says; what is wrong with it is added to `wrong`. `stem` names the system where no column does."""
     cells = {role: row.cells.get(column) for role, column in columns.items()}
-    run_id = plain_text(cells["system"]) if "system" in cells else table.stem
+    run_id = sys.intern(plain_text(cells["system"])) if "system" in cells else stem
     if not run_id:
         wrong.append(f"no name of a system in the column {shown(columns['system'])}")
     question = plain_text(cells["question"]) if "question" in cells else None
