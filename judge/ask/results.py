@@ -13,7 +13,7 @@ import tempfile
 import threading
 import weakref
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -199,6 +199,18 @@ class StoredResults(Tabular[Result], Sequence[Result]):
                 self._by_criterion.setdefault(result.criterion, array("q")).append(place)
         return self._by_criterion.get(criterion, ())
 
+    def of_criterion(self, criterion: str) -> Iterator[Result]:
+        """The results under a criterion by their places, which is quicker than one by one."""
+        places = self.places(criterion)
+        begin = 0
+        for (lines, starts), end in zip(self._parts, self._ends, strict=True):
+            first = bisect_left(places, begin)
+            last = bisect_left(places, end)
+            lines.check()
+            yield from lines.each(starts[place - begin] for place in places[first:last])
+            lines.check()
+            begin = end
+
     @overload
     def __getitem__(self, key: SupportsIndex) -> Result: ...
     @overload
@@ -274,6 +286,8 @@ def places_of(results: Sequence[Result], criterion: str) -> Sequence[int]:
 
 def results_of(results: Sequence[Result], criterion: str) -> Iterator[Result]:
     """The results under a criterion."""
+    if isinstance(results, StoredResults):
+        return results.of_criterion(criterion)
     return map(results.__getitem__, places_of(results, criterion))
 
 

@@ -62,7 +62,18 @@ def _counted_digits(match: re.Match[str]) -> str:
     It is not compared as an int, since a hostile id may have more digits than int() takes, or more than chr().
     """
     digits = match[0].lstrip("0")
-    return f"\0{chr(min(len(digits) + 1, _MOST_COUNTED))}{digits}"
+    length = len(digits)
+    mark = _COUNTS[length] if length < len(_COUNTS) else _count_mark(length)
+    return mark + digits
+
+
+def _count_mark(length: int) -> str:
+    """What stands before an integer of so many digits."""
+    return f"\0{chr(min(length + 1, _MOST_COUNTED))}"
+
+
+# Nearly every integer of an id is this short.
+_COUNTS = tuple(map(_count_mark, range(32)))
 
 
 def natural_order(ids: Iterable[str]) -> tuple[NaturalKey, ...]:

@@ -270,8 +270,9 @@ def _records(
             return
         finally:
             csv.field_size_limit(others)
-        if any(cell.strip() for cell in cells):
-            yield line, tuple(cell.strip() for cell in cells)
+        stripped = tuple(map(str.strip, cells))
+        if any(stripped):
+            yield line, stripped
 
 
 def without_hint(text: str) -> str:

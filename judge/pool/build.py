@@ -8,7 +8,7 @@ two responses.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -147,18 +147,18 @@ def build_pool(
         if screened:
             exclusions += screened
             continue
-        bare = PooledResponse(
+        response = PooledResponse(
             response_id=f"R{first + len(responses) - len(kept):05d}",
             turn_id=turn_id,
             topic_id=topics.setdefault(topic_id, topic_id),
             text=text,
             passages=keys,
             tokens=lengths.counter(members[0][1].run_id)(text),
-            truncated=False,
-            runs=(),
+            truncated=any(truncated for truncated, _ in members),
+            runs=_ordered({entry for _, entry in members}),
             unit=unit,
         )
-        responses.append(_merge(bare, members, frozenset()))
+        responses.append(response)
     wanted = {key for response in responses for key in response.passages if key in passages}
     if previous:
         wanted |= previous.passages.keys()
@@ -241,6 +241,9 @@ def _in_canonical_order(new: Iterable[Distinct]) -> Iterator[Distinct]:
     turns = groups_of((distinct[0], distinct) for distinct in new)
     for turn_id in sorted(turns, key=natural_key):
         of_turn = turns.pop(turn_id)
+        if len(of_turn) == 1:
+            yield of_turn[0]
+            continue
         same = Counter(text for _, text, _ in of_turn)
 
         def key(distinct: Distinct, same: Counter[str] = same) -> tuple[object, ...]:
@@ -255,7 +258,10 @@ def _by_turn(responses: Iterable[PooledResponse]) -> tuple[PooledResponse, ...]:
     turns = groups_of((response.turn_id, response) for response in responses)
     ordered: list[PooledResponse] = []
     for turn_id in sorted(turns, key=natural_key):
-        ordered += sorted(turns[turn_id], key=lambda response: natural_key(response.response_id))
+        of_turn = turns[turn_id]
+        if len(of_turn) > 1:
+            of_turn.sort(key=lambda response: natural_key(response.response_id))
+        ordered += of_turn
     return tuple(ordered)
 
 
@@ -321,8 +327,12 @@ def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[st
     """The response with the members' entries, which replace those of all runs in `current`."""
     entries = {entry for entry in response.runs if entry.run_id not in current}
     entries.update(entry for _, entry in members)
-    # By run in natural order, then by the other fields in theirs.
-    ordered = sorted(entries, key=lambda entry: (natural_key(entry.run_id), *msgspec.structs.astuple(entry)[1:]))
-    return msgspec.structs.replace(
-        response, truncated=response.truncated or any(truncated for truncated, _ in members), runs=tuple(ordered)
-    )
+    truncated = response.truncated or any(truncated for truncated, _ in members)
+    return msgspec.structs.replace(response, truncated=truncated, runs=_ordered(entries))
+
+
+def _ordered(entries: Collection[RunEntry]) -> tuple[RunEntry, ...]:
+    """The entries by run in natural order, then by the other fields in theirs."""
+    if len(entries) == 1:
+        return tuple(entries)
+    return tuple(sorted(entries, key=lambda entry: (natural_key(entry.run_id), *msgspec.structs.astuple(entry)[1:])))
