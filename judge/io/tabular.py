@@ -37,7 +37,7 @@ _ROW = 3
 """How many cells take as much memory as a row without any."""
 
 
-class TableRow(msgspec.Struct, frozen=True):
+class TableRow(msgspec.Struct, frozen=True, gc=False):
     """One row below the header; cells without outer white space."""
 
     line: int

@@ -65,7 +65,7 @@ class Submitted(Record, frozen=True):
 
     def without_candidates(self) -> "Submitted":
         """What is left of the submissions once they are pooled."""
-        return msgspec.structs.replace(self, candidates=(), answers=())
+        return msgspec.structs.replace(self, candidates=(), answers=(), traces=())
 
     @property
     def unusable(self) -> tuple[Problem, ...]:

@@ -14,7 +14,7 @@ TokenRule = Literal["bare", "english", "whitespace"]
 """How tokens are counted for the limit: by one of two spaCy tokenizers, or by `split()` as in iKAT 2025's validator."""
 
 
-class PtkbStatement(Record, frozen=True):
+class PtkbStatement(Record, frozen=True, gc=False):
     """One statement of the user's personal text knowledge base."""
 
     ptkb_id: str

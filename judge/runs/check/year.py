@@ -84,15 +84,13 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
     topics = {turn.topic_id for turn in turns.values()}
     total = len(trace.turn_ids)
     inside = sum(topic_of(turn_id) in topics for turn_id in trace.turn_ids)
-    some, known = (examples(map(shown, sorted(ids, key=natural_key)), 3) for ids in (trace.turn_ids, turns))
-    beside = f"(the run has {some}, the topics {known})"
     if 2 * inside < total:
         which = f"only {inside} of the run's {total} turns are" if inside else f"none of the run's {total} turns is"
-        return f"{which} of a topic of the topics file {beside}"
+        return f"{which} of a topic of the topics file {_beside(trace, turns)}"
     years = _years(trace)
     topics_year = year_of(turns)
     if topics_year is not None and years and topics_year not in years:
-        return f"the run has turns of {_or(years)}, the topics are those of {topics_year} {beside}"
+        return f"the run has turns of {_or(years)}, the topics are those of {topics_year} {_beside(trace, turns)}"
     texts: dict[str, set[str]] = {}
     for turn in turns.values():
         if turn.ptkb and turn.topic_id in trace.statements:
@@ -100,6 +98,12 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
             # A run may name what the user said in the conversation as well.
             own.update(text for text in (turn.utterance, *turn.references) if text)
     return _other_statements(trace.statements, texts, "the topics file")
+
+
+def _beside(trace: Trace, turns: Mapping[str, Turn]) -> str:
+    """What the run and the topics have, in words."""
+    some, known = (examples(map(shown, sorted(ids, key=natural_key)), 3) for ids in (trace.turn_ids, turns))
+    return f"(the run has {some}, the topics {known})"
 
 
 def _years(trace: Trace) -> frozenset[int]:

@@ -4,7 +4,6 @@ The columns are found by their usual names. A table is its own topics, and its p
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -245,7 +244,7 @@ class _TurnNames:
         text = str(row.question)
         asked = (row.run_id, row.topic, row.label, text)
         self._asked[asked] += 1
-        topic_id = row.topic or self._topic_of.setdefault(text, sys.intern(f"q{len(self._topic_of) + 1}"))
+        topic_id = row.topic or self._topic_of.setdefault(text, f"q{len(self._topic_of) + 1}")
         turn = (row.topic, row.label or text, self._asked[asked])
         if turn not in self._number_of:
             self._turns_in[topic_id] += 1
