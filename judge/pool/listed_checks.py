@@ -69,8 +69,10 @@ def check_pairs(submitted: Submitted, most: int = MOST_PAIRS) -> None:
 def without_graded(submitted: Submitted, grades: GradesByTurn, name: str) -> Submitted:
     """The submissions without the passages that people graded, each of which is an exclusion.
 
-    An InputError if the qrels grade none of them, since then they are of other turns or of other passages.
+    An InputError if the qrels grade none of them, since then they are empty, of other turns or of other passages.
     """
+    if not grades:
+        raise InputError(f"{name}: grades nothing")
     kept: list[Candidate] = []
     rows: list[Exclusion] = []
     for candidate in submitted.candidates:
@@ -97,8 +99,8 @@ def without_graded(submitted: Submitted, grades: GradesByTurn, name: str) -> Sub
 
 def _no_match(candidates: Sequence[Candidate], grades: GradesByTurn) -> str:
     """Why qrels grade nothing that runs list, in words."""
-    turn_id, of_turn = next(iter(grades.items()), ("", {}))
-    named = next(iter(of_turn), "")
+    turn_id, of_turn = next(iter(grades.items()))
+    named = next(iter(of_turn))
     listed = candidates[0]
     there = f"line 1 grades {shown(named)} of turn {shown(turn_id)}"
     here = f"the runs list {shown(listed.used[0].passage_id)} for turn {shown(listed.turn_id)}"

@@ -326,6 +326,8 @@ def test_only_holes_of_peoples_grades_are_judged_and_both_stay_apart(tmp_path, c
         (f"7-1_1 0 {A} 1\n", f"line 1 grades '{A}' of turn '7-1_1', the runs list '{A}' for turn '{TURN}'"),
         (f"{TURN} 0 clueweb22-en9999-00-00000 1\n", "the qrels have ids of documents, and passages are wanted"),
         (f"{TURN} 0 {A}\n", "line 1: 3 columns: expected 4 (turn_id 0 item_id grade)"),
+        ("", "nist.qrels: grades nothing"),
+        ("\n\n", "nist.qrels: grades nothing"),
     ],
 )
 def test_grades_of_other_turns_or_of_documents_fill_nothing(tmp_path, capsys, lines, words) -> None:
