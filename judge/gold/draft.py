@@ -108,7 +108,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
         if isinstance(value, int | str) and options.meanings.is_missing(values.get("criterion"), value):
             missing[str(value)] += 1
             continue
-        problems = _add_text(values, options, pooled) + _add_plan(values, options.plan)
+        named = values.get("response_id")
+        problems = _add_text(values, options, pooled) + _add_plan(values, options.plan, named)
         problems += _add_grade(values, options.meanings)
         values = {field: value for field, value in values.items() if value is not None}
         # A grade that is no integer is reported once, and so is a missing turn, which the topic is taken from.
@@ -240,15 +241,16 @@ def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[Fault]:
     return [("wrong_value", "$.grade", message)]
 
 
-def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None) -> list[Fault]:
-    """Set the inclusion probability and the stratum in place, as the plan gives them."""
+def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None, named: object) -> list[Fault]:
+    """Set the inclusion probability and the stratum in place, as the plan gives them.
+
+    `named`: the id in the file, in whose place a pool has its own.
+    """
     if plan is None:
         return []
     planned = plan.get((str(values.get("turn_id")), str(values.get("response_id"))))
     if planned is None:
-        message = (
-            f"the plan has no {shown(values.get('response_id'))} in this turn, so its inclusion probability is unknown"
-        )
+        message = f"the plan has no {shown(named)} in this turn, so its inclusion probability is unknown"
         return [("not_in_plan", "$.response_id", message)]
     if isinstance(name := values.get("criterion"), str) and name not in planned.criteria:
         return [("not_in_plan", "$.criterion", f"{shown(name)}: the plan names {', '.join(planned.criteria)}")]

@@ -457,6 +457,18 @@ def test_qrels_of_passages_are_gold_in_either_spelling_of_turns(graded: Path, tm
         assert read_gold(tmp_path / "gold.jsonl") == (expected,)
 
 
+def test_a_passage_outside_the_plan_is_named_as_the_qrels_name_it(graded: Path, tmp_path: Path, capsys) -> None:
+    pool = graded / "out"
+    plan = tmp_path / "plan.jsonl"
+    assert main(["gold", "plan", *said("--pool", pool, "--n", 20, "--seed", 1, "--out", plan)]) == 0
+    planned = {row["turn_id"] for row in json_lines(plan)}
+    beyond = next(item for item in read_pool_folder(pool).responses if item.turn_id not in planned)
+    qrels = put(tmp_path / "nist.qrel", f"{beyond.turn_id} 0 {beyond.listed_as} 2\n")
+    given = said("gold", "import", "qrels", qrels, "--pool", pool, "--plan", plan, "--out", tmp_path / "gold.jsonl")
+    told = complaint(capsys, main([*given, "--criterion", "passage_relevance"]))
+    assert f"the plan has no '{beyond.listed_as}' in this turn" in " ".join(told.split())
+
+
 @pytest.mark.parametrize("named", ["a b, c:0", "d/../e:0", "R00001"])
 def test_a_table_may_name_passages_by_their_own_ids(odd: Path, tmp_path: Path, named: str) -> None:
     pool = read_pool_folder(odd / "out")
