@@ -37,7 +37,7 @@ Result = Judgment | Failure
 _Kind = TypeVar("_Kind", Judgment, Failure)
 _BUFFER = 1 << 16
 """Bytes that are read at once: lines whose order calls that ran at once have changed lie as close together."""
-_IN_MEMORY = 1 << 24
+_IN_MEMORY = 1 << 22
 """Bytes of results up to which nothing goes to the disk."""
 _NOWHERE = -1
 """The beginning of a line that is not written."""

@@ -39,7 +39,7 @@ _UNREACHED = "unreached"
 
 
 # Every table sorts the same ids again.
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def natural_key(text: str) -> NaturalKey:
     """Key that sorts by the integers inside an id, so that `9-1_2` comes before `9-1_10`.
 

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ _BLOCK = 1_000
 
 def results_csv(
     sources: Sequence[TableSource],
-    results: Iterable[Judgment | Failure],
+    results: Sequence[Judgment | Failure],
     pool: Pool,
     criteria: Sequence[Criterion],
 ) -> Pieces:
@@ -38,10 +38,12 @@ def results_csv(
     response_of = nested(
         (entry.run_id, response.turn_id, response.response_id) for response in pool.responses for entry in response.runs
     )
-    found = nested((result.criterion, result.response_id, _brief(result)) for result in results)
+    # Places, because a million rationales would fill the memory.
+    places = nested((result.criterion, result.response_id, place) for place, result in enumerate(results))
     excluded = {(one.run_id, one.turn_id): one.reason for one in pool.exclusions}
     names = [criterion.name for criterion in criteria]
-    return Pieces(lambda: _written(_rows(sources, response_of, excluded, found, names)))
+    found = {name: places.get(name, {}) for name in names}
+    return Pieces(lambda: _written(_rows(sources, response_of, excluded, results, found)))
 
 
 def _brief(result: Judgment | Failure) -> tuple[str, str, str]:
@@ -56,11 +58,11 @@ def _rows(
     sources: Sequence[TableSource],
     response_of: dict[str, dict[str, str]],
     excluded: dict[tuple[str, str], str],
-    found: dict[str, dict[str, tuple[str, str, str]]],
-    names: Sequence[str],
+    results: Sequence[Judgment | Failure],
+    found: dict[str, dict[str, int]],
 ) -> Iterator[list[str]]:
     columns = list(dict.fromkeys(column for source in sources for column in source.table.columns))
-    own = [*OWN, *(f"{name}_{part}" for name in names for part in ("grade", "rationale", "reason"))]
+    own = [*OWN, *(f"{name}_{part}" for name in found for part in ("grade", "rationale", "reason"))]
     header = [*columns, *(f"judge_{name}" if name in columns else name for name in own)]
     several = len(sources) > 1
     yield [FILE, *header] if several else header
@@ -70,8 +72,9 @@ def _rows(
             cells += [run_id, turn_id]
             response_id = response_of.get(run_id, {}).get(turn_id, "")
             without = ("", "", excluded.get((run_id, turn_id), ""))
-            for name in names:
-                cells += found.get(name, {}).get(response_id, without)
+            for places in found.values():
+                place = places.get(response_id)
+                cells += without if place is None else _brief(results[place])
             yield [source.table.file, *cells] if several else cells
 
 
