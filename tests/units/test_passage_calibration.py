@@ -47,6 +47,14 @@ def test_what_leaks_into_each_level_is_said_in_words(tmp_path, capsys) -> None:
     assert "Of 24 passages that people grade 3, the judge calls 100 % relevant" in said
 
 
+def test_qrels_of_other_turns_are_refused(tmp_path, capsys) -> None:
+    people, _ = qrels(tmp_path)
+    other = put(tmp_path / "other.qrel", "q1 0 p0 1\nq2 0 p0 0\n")
+    said = complaint(capsys, calibrated("--gold", people, "--judgments", other))
+    assert "nist.qrel: grades of other turns than the labels of" in said
+    assert "it has 1_1, 1_2, 2_1, …, the labels q1, q2" in said
+
+
 def test_shares_have_intervals_over_topics(tmp_path, capsys) -> None:
     people, judge = qrels(tmp_path)
     # One topic more, of which the judge calls both passages of grade 0 relevant.

@@ -23,8 +23,8 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import Seal, read_sealed, seal_of
 from judge.io.files import jsonl_bytes, published, sha256
-from judge.io.ids import natural_key
-from judge.io.text import shown
+from judge.io.ids import natural_key, own_turn_id
+from judge.io.text import examples, shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.manifest import MANIFEST
@@ -64,6 +64,7 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
     if read is None:
         read = read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale)
     columns = _wanted(inputs, read)
+    _check_turns(inputs, columns)
     warnings = tuple(_find_prompts(prompts, columns))
     for labels in columns:
         if labels.pool is not None and labels.prompt:
@@ -80,6 +81,21 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
     }
     rows, everything, record = open_test(inputs, now, asked, columns, lambda rows: columns)
     return LabeledGold(rows, everything, record, warnings)
+
+
+def _check_turns(inputs: CalibrationInputs, columns: Sequence[Labels]) -> None:
+    """Refuse files of labels about other turns than the gold; of a pool it is known which turns it lacks."""
+    if any(labels.pool is not None for labels in columns):
+        return
+    graded = {own_turn_id(row.turn_id) for row in inputs.gold.rows}
+    judged = {own_turn_id(label.turn_id) for labels in columns for label in labels.labels}
+    if graded and judged and graded.isdisjoint(judged):
+        gold, labels = (examples(sorted(turns, key=natural_key), 3) for turns in (graded, judged))
+        sources = ", ".join(dict.fromkeys(column.source for column in columns))
+        raise InputError(
+            f"{inputs.plan.gold[0]}: grades of other turns than the labels of {sources}: it has {gold}, the labels "
+            f"{labels}"
+        )
 
 
 def _wanted(inputs: CalibrationInputs, columns: Sequence[Labels]) -> tuple[Labels, ...]:
