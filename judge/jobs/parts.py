@@ -17,11 +17,9 @@ from judge.units import UNITS
 
 PASSAGES = "passages"
 """The folder of the passages, in the folder of the responses."""
-_OF_PASSAGES = ("depth", "provenance", "fill")
+_OF_PASSAGES = ("depth", *UNITS["passage"].own_options)
 """The options that go to the passages where both are judged."""
-_OF_RESPONSES = (
-    "passage_qrels", "min_relevance", "max_rank", "over_limit", "screen", "thresholds", "measure", "teams",
-)  # fmt: skip
+_OF_RESPONSES = (*UNITS["passage"].unfit, "min_relevance", "max_rank", "measure", "teams")
 """The options that go to the responses, since they say nothing about passages."""
 _Plan = TypeVar("_Plan", bound=JudgedPool)
 

@@ -29,7 +29,7 @@ from judge.pool.intake import Submitted, check_years, leave_out, make_pool, read
 from judge.pool.listed_checks import check_pairs, with_one_text, without_graded
 from judge.pool.lists import read_grades, read_relevance, read_turns, told_apart
 from judge.pool.pairs import pairs_pool
-from judge.pool.records import MissingPassages, OverLimit, Pool, ProvenanceSource
+from judge.pool.records import MissingPassages, OverLimit, Pool, PooledResponse, ProvenanceSource
 from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
@@ -254,10 +254,7 @@ def pool_runs(
     elif pooling.draw is not None and combine is None:
         # Added runs are pooled on the turns that were drawn before.
         earlier_ones = previous.responses if previous is not None else ()
-        sizes = Counter(run_turn_id(response.turn_id) for response in earlier_ones or made(selection)[2].responses)
-        drawn = frozenset(sizes) if earlier_ones else draw_turns(sizes, *read_draw(str(pooling.draw)))
-        if sizes and not drawn:
-            raise UsageError(f"--draw {pooling.draw}: the turn that is drawn first has more responses")
+        drawn = _drawn(str(pooling.draw), earlier_ones, lambda: made(selection)[2])
         selection = msgspec.structs.replace(selection, turns=drawn)
     submitted, choice, pool = made(selection)
     for counter in (submitted.count_tokens, *submitted.counters.values()):
@@ -274,17 +271,9 @@ def pool_runs(
         earlier.runs if earlier is not None and combine is None else {},
     )
     if earlier is not None:
-        files = {
-            "topics": pooling.topics,
-            "passage-hashes": pooling.passage_hashes,
-            "turns": pooling.only_turns,
-            "passage-qrels": pooling.passage_qrels,
-            "fill": pooling.fill,
-            "teams": pooling.teams,
-        }
         if previous is not None and combine is not None:
             _keep_draws(earlier, configured, more=len(pool.responses) > len(previous.responses))
-        check_extended(earlier, configured, files)
+        check_extended(earlier, configured, _files_of(pooling))
     return Pooled(
         submitted=submitted.without_candidates(),
         pool=pool,
@@ -295,6 +284,32 @@ def pool_runs(
         asks=topics is not None,
         notes=tuple(notes),
     )
+
+
+def _drawn(draw: str, earlier: Sequence[PooledResponse], pooled: Callable[[], Pool]) -> frozenset[str]:
+    """The turns of the earlier responses or, without any, those that are drawn of what would be pooled.
+
+    A UsageError if the turn that is drawn first has more responses than are wanted.
+    """
+    if earlier:
+        return frozenset(run_turn_id(response.turn_id) for response in earlier)
+    sizes = Counter(run_turn_id(response.turn_id) for response in pooled().responses)
+    drawn = draw_turns(sizes, *read_draw(draw))
+    if sizes and not drawn:
+        raise UsageError(f"--draw {draw}: the turn that is drawn first has more responses")
+    return drawn
+
+
+def _files_of(pooling: Pooling) -> dict[str, Path | None]:
+    """The files that decide what is pooled, by the options that name them."""
+    return {
+        "topics": pooling.topics,
+        "passage-hashes": pooling.passage_hashes,
+        "turns": pooling.only_turns,
+        "passage-qrels": pooling.passage_qrels,
+        "fill": pooling.fill,
+        "teams": pooling.teams,
+    }
 
 
 def topics_of(path: Path | None, topics: Sequence[Topic] | None, sources: Sources) -> Sequence[Topic] | None:
@@ -322,24 +337,7 @@ def _made(
     steps: Steps,
 ) -> tuple[Submitted, RunChoice | None, Pool]:
     """The runs, read, checked and selected; the rule that chose among them, None without a rule; and their pool."""
-    choice = None
-    if pooling.select_runs in RUN_RULES and selection.relevance:
-        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, pooling.teams)
-    submitted = read_runs(
-        sources,
-        topics,
-        format=pooling.format,
-        selection=selection,
-        limits=pooling.limits(turns_by_id(topics or ())),
-        hashes=hashes,
-        measured=choice.measure if choice else None,
-        steps=steps,
-    )
-    if choice is not None:
-        check_years(submitted)
-        submitted = choice.applied(submitted)
-    elif pooling.select_runs is not None:
-        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    submitted, choice = _chosen(pooling, sources, topics, selection, hashes, previous, steps)
     if beside is not None:
         others = {run.run_id: "its responses were not chosen" for run in beside.submitted.runs if not run.selected}
         submitted = leave_out(submitted, set(submitted.names.values()) - others.keys(), others)
@@ -372,6 +370,37 @@ def _made(
     if unit.listed and pooling.passages and pool.responses and not pool.passages:
         raise InputError(_of_another_collection(submitted, pooling))
     return submitted, choice, pool
+
+
+def _chosen(
+    pooling: Pooling,
+    sources: Sources,
+    topics: Sequence[Topic] | None,
+    selection: Selection,
+    hashes: Hashes | None,
+    previous: Pool | None,
+    steps: Steps,
+) -> tuple[Submitted, RunChoice | None]:
+    """The runs, read and checked, of which a rule or a list chooses some; and the rule, None without one."""
+    choice = None
+    if pooling.select_runs in RUN_RULES and selection.relevance:
+        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, pooling.teams)
+    submitted = read_runs(
+        sources,
+        topics,
+        format=pooling.format,
+        selection=selection,
+        limits=pooling.limits(turns_by_id(topics or ())),
+        hashes=hashes,
+        measured=choice.measure if choice else None,
+        steps=steps,
+    )
+    if choice is not None:
+        check_years(submitted)
+        submitted = choice.applied(submitted)
+    elif pooling.select_runs is not None:
+        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    return submitted, choice
 
 
 def _listed(submitted: Submitted, pooling: Pooling, hashes: Hashes | None) -> Submitted:

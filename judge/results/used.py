@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, column
 from judge.io.table import Column, RecordColumns, Table, fields, records_table, records_tsv
@@ -259,17 +261,11 @@ def _with_grades(of: RunUse, run: RunTurns, criterion: Criterion, use: Mapping[s
         at_worst.append(grade.grade if relevant else worst)
         at_best.append(worst if relevant is False else grade.grade)
     ends = criterion.scale.ends
-    return RunUse(
-        run_id=of.run_id,
+    return replace(
+        of,
         criterion=criterion.name,
-        responses=of.responses,
-        none_relevant=of.none_relevant,
-        unknown=of.unknown,
-        no_passages=of.no_passages,
-        relevant=of.relevant,
         mean=mean_over(graded, of.cluster, ends),
         on_relevant=Bounded(mean=mean_over(known, of.cluster, ends), at_worst=_mean(at_worst), at_best=_mean(at_best)),
-        cluster=of.cluster,
     )
 
 

@@ -244,43 +244,12 @@ def test_sheets_hold_odd_passages_and_come_back(odd: Path, tmp_path: Path, capsy
     names = {response.response_id: response.listed_as for response in read_pool_folder(odd / "out").responses}
     assert all(row.text_sha256 == citation_digest("", names[row.response_id or ""]) for row in gold)
     capsys.readouterr()
+    of_sheets = ("gold", "sheet", "--pool", odd / "out", "--topics", odd / "topics.json")
     # A spreadsheet cuts the long one, and MTurk takes no page of its length.
-    notes = on_stderr(
-        capsys,
-        main(
-            said(
-                "gold",
-                "sheet",
-                "--pool",
-                odd / "out",
-                "--topics",
-                odd / "topics.json",
-                "--to",
-                "csv",
-                "--out",
-                tmp_path / "again",
-            )
-        ),
-    )
+    notes = on_stderr(capsys, main(said(*of_sheets, "--to", "csv", "--out", tmp_path / "again")))
     assert "9 passages, 9 labels to give" in notes and "3 passages not dealt: no text of the passage" in notes
     assert "3 texts longer than 32,767 characters" in notes
-    refusal = complaint(
-        capsys,
-        main(
-            said(
-                "gold",
-                "sheet",
-                "--pool",
-                odd / "out",
-                "--topics",
-                odd / "topics.json",
-                "--to",
-                "mturk",
-                "--out",
-                tmp_path / "mturk",
-            )
-        ),
-    )
+    refusal = complaint(capsys, main(said(*of_sheets, "--to", "mturk", "--out", tmp_path / "mturk")))
     assert "MTurk takes 65,535" in refusal
 
 

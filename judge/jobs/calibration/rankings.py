@@ -1,6 +1,5 @@
 """The runs that grades of passages are for, ranked by people's grades and by each judge's."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from judge.jobs.calibration.labels import LabeledGold
 from judge.plugins import need
 from judge.pool.records import Pool
 from judge.pool.run_choice import DEFAULT_MEASURE
+from judge.stats.means import consensus
 from judge.units import UNITS
 
 _Grades = dict[str, dict[str, int]]
@@ -58,17 +58,16 @@ def _passages(pool: Pool | None) -> dict[str, str]:
 
 
 def _people(criterion: str, rows: Sequence[GoldRow], names: dict[str, str]) -> _Grades:
-    """What most people gave each passage, of tied grades the lowest, without what is held out for a test."""
-    votes: dict[tuple[str, str], Counter[int]] = {}
+    """What people gave each passage, of several assessors by `consensus`, without what is held out for a test."""
+    given: dict[str, dict[str, list[int]]] = {}
     for row in rows:
         if row.criterion == criterion and row.split != "test" and row.response_id is not None:
-            key = passage_turn_id(row.turn_id), names.get(row.response_id, row.response_id)
-            votes.setdefault(key, Counter())[row.grade] += 1
-    grades: _Grades = {}
-    for (turn_id, passage_id), counts in votes.items():
-        most = max(counts.values())
-        grades.setdefault(turn_id, {})[passage_id] = min(grade for grade in counts if counts[grade] == most)
-    return grades
+            of_turn = given.setdefault(passage_turn_id(row.turn_id), {})
+            of_turn.setdefault(names.get(row.response_id, row.response_id), []).append(row.grade)
+    return {
+        turn_id: {passage_id: consensus(grades) for passage_id, grades in of_turn.items()}
+        for turn_id, of_turn in given.items()
+    }
 
 
 def _judge(labels: Labels) -> _Grades:
