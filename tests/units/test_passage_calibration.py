@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from judge.cli import main
+from judge.gold.rows import GoldRow
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.calibration.rankings import _people
 from judge.stats.agreement import point
 from judge.stats.tables import confusion
 from tests.conftest import PROJECT, complaint, printed, put
@@ -172,6 +175,20 @@ def test_runs_are_ranked_as_two_sets_of_grades_rank_them(tmp_path, capsys, measu
         .read_text()
         .startswith("judge\tprompt\tcriterion\tsplit\tmeasure\truns\ttau_b")
     )
+
+
+def test_several_assessors_have_one_grade_for_the_ranking_of_runs() -> None:
+    given = {"p0": (1, 2), "p1": (0, 0, 3), "p2": (0, 1, 3)}
+    rows = [
+        GoldRow(
+            turn_id="1_1", topic_id="1", criterion="passage_relevance", grade=grade, assessor=f"a{n}", response_id=item
+        )
+        for item, grades in given.items()
+        for n, grade in enumerate(grades)
+    ]
+    held_out = replace(rows[0], response_id="p3", split="test")
+    # The middle of 1 and 2 is rounded up; 0 twice is the most frequent; the mean of 0, 1 and 3 is 1.33.
+    assert _people("passage_relevance", [*rows, held_out], {}) == {"1_1": {"p0": 2, "p1": 0, "p2": 1}}
 
 
 def test_folders_and_qrels_are_judges_side_by_side(tmp_path, capsys) -> None:
