@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, SupportsIndex, TypeVar, overload
+from typing import IO, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import msgspec
 
@@ -28,7 +28,8 @@ from judge.io.files import LineStream, decode_rows
 from judge.io.ids import QrelRow, natural_key, parse_qrels
 from judge.io.table import Table, Tabular
 from judge.io.text import count, storable
-from judge.judges.records import provider_name
+from judge.judges.credentials import MASK
+from judge.judges.records import AnswerForm, provider_name
 from judge.plugins import added
 from judge.pool.records import Pool
 from judge.records import Estimate, FailureReason, Problem, Scale, file_problem
@@ -158,6 +159,50 @@ _Part = tuple[_ResultLines, "array[int]"]
 _Rows = Callable[[Result], Iterable[Mapping[str, object]]]
 
 
+class ResultKind(NamedTuple):
+    """What many results have in common."""
+
+    judge: str
+    criterion: str
+    model: str | None
+    """The model that the provider named; None of a failure, too."""
+    form: AnswerForm | None
+    """None of a failure."""
+    reason: FailureReason | None
+    """None of a judgment."""
+    masked: bool
+    """Whether MASK stands in what the judge said."""
+
+
+def _kind_of(result: Result) -> ResultKind:
+    if isinstance(result, Failure):
+        return ResultKind(
+            judge=result.judge,
+            criterion=result.criterion,
+            model=None,
+            form=None,
+            reason=result.reason,
+            masked=MASK in result.detail or MASK in (result.raw or ""),
+        )
+    return ResultKind(
+        judge=result.judge,
+        criterion=result.criterion,
+        model=result.model,
+        form=result.form,
+        reason=None,
+        masked=MASK in (result.rationale or "") or MASK in (result.model or ""),
+    )
+
+
+class _Survey(NamedTuple):
+    """What one reading of all results tells."""
+
+    kinds: Counter[ResultKind]
+    """How many there are of each kind, in the order of the first of each."""
+    places: dict[str, "array[int]"]
+    """The places of the results under each criterion, from 0, ascending."""
+
+
 class StoredResults(Tabular[Result], Sequence[Result]):
     """A sequence of judgments and failures, each decoded when it is read; a slice is a table in memory.
 
@@ -168,7 +213,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         self._parts = tuple(parts)
         self._rows = rows
         self._ends = list(itertools.accumulate(len(starts) for _, starts in self._parts))
-        self._by_criterion: dict[str, array[int]] | None = None
+        self._surveyed: _Survey | None = None
 
     @classmethod
     def joined(cls, several: Iterable["StoredResults"]) -> "StoredResults":
@@ -177,7 +222,9 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def with_rows(self, rows: _Rows) -> "StoredResults":
         """The same results, of which data frames show these rows."""
-        return StoredResults(self._parts, rows)
+        results = StoredResults(self._parts, rows)
+        results._surveyed = self._surveyed
+        return results
 
     def _named(self) -> Iterable[object]:
         return self if self._rows is None else chain.from_iterable(map(self._rows, self))
@@ -191,13 +238,22 @@ class StoredResults(Tabular[Result], Sequence[Result]):
             yield from lines.each(starts)
             lines.check()
 
+    def _survey(self) -> _Survey:
+        if self._surveyed is None:
+            survey = _Survey(kinds=Counter(), places={})
+            for place, result in enumerate(self):
+                survey.kinds[_kind_of(result)] += 1
+                survey.places.setdefault(result.criterion, array("q")).append(place)
+            self._surveyed = survey
+        return self._surveyed
+
+    def kinds(self) -> Mapping[ResultKind, int]:
+        """How many results there are of each kind, in the order of the first of each."""
+        return self._survey().kinds
+
     def places(self, criterion: str) -> Sequence[int]:
         """The places of the results under a criterion, from 0, ascending."""
-        if self._by_criterion is None:
-            self._by_criterion = {}
-            for place, result in enumerate(self):
-                self._by_criterion.setdefault(result.criterion, array("q")).append(place)
-        return self._by_criterion.get(criterion, ())
+        return self._survey().places.get(criterion, ())
 
     def of_criterion(self, criterion: str) -> Iterator[Result]:
         """The results under a criterion by their places, which is quicker than one by one."""
@@ -301,9 +357,18 @@ def stored(results: Iterable[Result], folder: Path | None = None) -> StoredResul
     return writer.results()
 
 
+def kinds_of(results: Iterable[Result]) -> Mapping[ResultKind, int]:
+    """How many results there are of each kind, in the order of the first of each."""
+    return results.kinds() if isinstance(results, StoredResults) else Counter(map(_kind_of, results))
+
+
 def failure_counts(results: Iterable[Result]) -> Counter[FailureReason]:
     """How many judgments are missing, by the reason."""
-    return Counter(result.reason for result in results if isinstance(result, Failure))
+    counts: Counter[FailureReason] = Counter()
+    for kind, number in kinds_of(results).items():
+        if kind.reason is not None:
+            counts[kind.reason] += number
+    return counts
 
 
 def read_results(judgments: Path, failures: Path) -> StoredResults:

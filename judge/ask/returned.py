@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import kinds_of
 from judge.io.ids import groups_of
 from judge.io.text import count, decimals, printable
 from judge.judges.backends import backend_facts
@@ -67,9 +68,9 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     A name with a date or a version behind it (`gpt-x-2026-01-31` for `gpt-x`) is the model that was asked.
     """
     named: dict[str, Counter[str]] = {}
-    for result in results:
-        if isinstance(result, Judgment) and result.model:
-            named.setdefault(result.judge, Counter())[result.model] += 1
+    for kind, number in kinds_of(results).items():
+        if kind.model:
+            named.setdefault(kind.judge, Counter())[kind.model] += number
     notes = []
     for judge, models in sorted(named.items()):
         other = [model for model in models if not _is_asked(judge, model)]
@@ -84,22 +85,21 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
 def mask_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     """A sentence for each judge whose replies lost something that is written nowhere."""
     masked: Counter[str] = Counter()
-    for result in results:
-        said = (result.rationale, result.model) if isinstance(result, Judgment) else (result.detail, result.raw)
-        masked[result.judge] += any(MASK in (text or "") for text in said)
+    for kind, number in kinds_of(results).items():
+        if kind.masked:
+            masked[kind.judge] += number
     return tuple(
         f"{judge}: {count(number, 'result')} with {MASK}: a key or password stood there, or the judge wrote the stars."
         for judge, number in sorted(masked.items())
-        if number
     )
 
 
 def form_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     """A sentence for each judge whose judgments were answered in several forms, with the share of each."""
     forms: dict[str, Counter[str]] = {}
-    for result in results:
-        if isinstance(result, Judgment):
-            forms.setdefault(result.judge, Counter())[result.form] += 1
+    for kind, number in kinds_of(results).items():
+        if kind.form is not None:
+            forms.setdefault(kind.judge, Counter())[kind.form] += number
     notes = []
     for judge, counts in sorted(forms.items()):
         if len(counts) > 1:
@@ -157,9 +157,9 @@ def _note(judge: str, prompt: str, judgments: Sequence[Judgment]) -> str:
 def judge_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     """Which judge judged which criterion, if it is not one judge."""
     judges: dict[str, set[str]] = {}
-    for result in results:
-        if isinstance(result, Judgment):
-            judges.setdefault(result.criterion, set()).add(result.judge)
+    for kind in kinds_of(results):
+        if kind.reason is None:
+            judges.setdefault(kind.criterion, set()).add(kind.judge)
     parts = {criterion: min(names) for criterion, names in judges.items() if len(names) == 1}
     if len(parts) < len(judges) or len(set(parts.values())) < 2:
         return ()

@@ -12,7 +12,7 @@ from msgspec import structs
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import take_over
 from judge.ask.records import Failure, Judgment
-from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, StoredResults
+from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, StoredResults, failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
@@ -267,11 +267,13 @@ def result_lines(
     shown: Callable[[Judgment | Failure], Judgment | Failure] = lambda result: result,
 ) -> dict[str, FileContent]:
     """Two files of results by name, with what is shown of each: the judgments, and what is missing."""
+    missing = failure_counts(results).total()
 
-    def of(kind: type[Judgment] | type[Failure]) -> Pieces:
-        return Pieces(lambda: jsonl_pieces(shown(result) for result in results if isinstance(result, kind)))
+    def of(kind: type[Judgment] | type[Failure], number: int) -> Pieces:
+        found = results if number else ()
+        return Pieces(lambda: jsonl_pieces(shown(result) for result in found if isinstance(result, kind)))
 
-    return {judgments: of(Judgment), failures: of(Failure)}
+    return {judgments: of(Judgment, len(results) - missing), failures: of(Failure, missing)}
 
 
 def _missing_passages(pool: Pool) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from judge.ask.asking import Asking, CallEngine, Judge
 from judge.ask.forecast import AskingForecast, JobForecast, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.results import StoredResults
+from judge.ask.results import StoredResults, kinds_of
 from judge.ask.returned import certainty_notes, judge_notes, mask_notes
 from judge.io.files import json_bytes
 from judge.io.folder import FileContent, replace_folder
@@ -125,12 +125,13 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
     if plan.fill is not None:
         judged = graded_rows(results, criteria[0], listed_names(pool))
         both = filled(plan.fill, criteria[0], judged, (inputs.pooled.turns or pool.turns).keys())
+    tables = result_tables(pool, results, criteria, plan.cluster, looks(inputs.pooled.configured))
     return Outcome(
         out=inputs.out,
         pool=pool,
         criteria=criteria,
         results=told_results(results, pool, inputs.pooled.turns or pool.turns),
-        tables=result_tables(pool, results, criteria, plan.cluster, looks(inputs.pooled.configured)),
+        tables=tables,
         statement=inputs.certified(_returned(results)),
         notes=notes,
         model_notes=(
@@ -153,14 +154,14 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
     plan = inputs.plan
     judge = inputs.judge
     notes = outcome.notes
-    counts = {**pooled["counts"], "results": Counter(map(_kind, outcome.results))}
+    counts = {**pooled["counts"], "results": _counts(outcome.results)}
     rare: dict[str, Any] = {
         "cluster": None if plan.cluster == "topic" else plan.cluster,
         "recheck": outcome.rechecked.recorded() if outcome.rechecked else None,
         "judge_notes": [*outcome.model_notes, *outcome.masked] or None,
     }
     if notes is not None:
-        counts["members"] = Counter(map(_kind, notes.said))
+        counts["members"] = _counts(notes.said)
         rare["jury"] = {name: notes.about(name) for name in notes.verdicts}
     return json_bytes(
         {
@@ -169,22 +170,26 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
             "prices": judge.prices,
             "spending": [{"judge": row.judge, **msgspec.structs.asdict(row.results)} for row in outcome.accounts],
             "certificate": outcome.statement, "counts": counts,
-            "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
+            "models_returned": sorted({kind.model for kind in kinds_of(replies) if kind.model}),
             **{name: value for name, value in rare.items() if value is not None},
         }
     )  # fmt: skip
 
 
-def _kind(result: Judgment | Failure) -> str:
-    return result.reason if isinstance(result, Failure) else "judgment"
+def _counts(results: Iterable[Judgment | Failure]) -> dict[str, int]:
+    """How many judgments there are, and how many are missing, by the reason."""
+    counts: Counter[str] = Counter()
+    for kind, number in kinds_of(results).items():
+        counts[kind.reason or "judgment"] += number
+    return counts
 
 
 def _returned(results: Iterable[Judgment | Failure]) -> dict[str, list[str]]:
     """The models that the provider named, by criterion."""
     models: dict[str, set[str]] = {}
-    for result in results:
-        if isinstance(result, Judgment) and result.model:
-            models.setdefault(result.criterion, set()).add(result.model)
+    for kind in kinds_of(results):
+        if kind.model:
+            models.setdefault(kind.criterion, set()).add(kind.model)
     return {criterion: sorted(names) for criterion, names in models.items()}
 
 
