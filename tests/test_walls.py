@@ -27,10 +27,12 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {*("ask.loop", "ask.calls", "ask.running", "ask.attempts", "ask.line", "ask.together", "judges", "extra")}
+ASYNC = {*("ask.loop", "ask.calls", "ask.running", "ask.attempts", "ask.line", "ask.together", "ask.immediate")}
+ASYNC |= {"judges", "extra"}
 """Where asyncio may be: calls of the loop are made in `ask.calls`, wait there for money, and in `ask.line` for their
-turn; in `ask.together` questions of one call wait for each other; the journal's writer wakes the loop that waits for
-it; the workers of a Ray cluster make calls, and the driver waits for them."""
+turn; in `ask.together` questions of one call wait for each other; `ask.immediate` lets a signal in between answers that
+need no call; the journal's writer wakes the loop that waits for it; the workers of a Ray cluster make calls, and the
+driver waits for them."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

@@ -5,7 +5,7 @@ Nothing else opens a journal to ask, calls the loop, keeps a budget over several
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -23,6 +23,7 @@ from judge.io.folder import make_folder
 from judge.io.text import count
 from judge.judges.journal import Journal
 from judge.judges.model import Model, ModelOptions
+from judge.judges.records import Completion
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 
@@ -196,7 +197,10 @@ class Asking:
         questions = Questions(
             model=model, journal=self.journal, pool=self.pool, turns=self.turns, account=self._account
         )
-        return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
+        loop = Loop(questions, self.journal, settings, report=counted, folder=self.place.out)
+        results = loop.run_to_end(wanted)
+        self.journal.shrink()
+        return results
 
     def _ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
         """As `ask_model`; if the model cannot be fetched, a failure for each task that the journal cannot settle."""
@@ -230,11 +234,16 @@ class Asking:
         """What the models of a judge say of their replies."""
         notes: tuple[str, ...] = ()
         for model in sorted(judge.models, key=lambda model: model.name):
-            own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
-            # A completion that several judgments share is one.
-            digests = dict.fromkeys(reply.request_digest for reply in own)
-            notes += model.notes(filter(None, map(self.journal.get, digests)))
+            notes += model.notes(self._completions(model, replies))
         return notes
+
+    def _completions(self, model: Model, replies: Sequence[Judgment | Failure]) -> Iterator[Completion]:
+        """The completions behind the judgments of a model, each once, though several judgments may share it."""
+        own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
+        for digest in dict.fromkeys(reply.request_digest for reply in own):
+            completion = self.journal.get(digest)
+            if completion is not None:
+                yield completion
 
 
 def take_over(journal: Path, out: Path) -> None:

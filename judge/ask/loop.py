@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import time
+from array import array
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from judge.ask.calls import Calls, Writing
 from judge.ask.dialect import Dialect
 from judge.ask.dialogue import TaskDialogue
 from judge.ask.firsts import FIRSTS, MOST_ALONE, Firsts, failed_alike, first_questions
+from judge.ask.immediate import ImmediateQuestions
 from judge.ask.line import Clock
 from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Questions, failure
@@ -31,7 +33,7 @@ from judge.errors import (
 )
 from judge.io.table import sequence
 from judge.judges.journal import Journal
-from judge.judges.model import Model
+from judge.judges.model import FREE, Model
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 
@@ -84,6 +86,8 @@ class Loop:
         try:
             endpoint = self._questions.endpoint
             endpoint.check()
+            if self._is_immediate:
+                return await self._ask_immediately()
             firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
             picked = set(itertools.chain.from_iterable(group.numbers for group in firsts))
             queue = TaskQueue(self._questions, self._wanted, self._recall(picked))
@@ -109,6 +113,24 @@ class Loop:
         finally:
             self._account.end(self._model.name, time.perf_counter() - started)
             await self._model.aclose()
+
+    @property
+    def _is_immediate(self) -> bool:
+        """Whether there is nothing to wait for, to try again or to pay."""
+        return self._model.immediate and price_of(self._model, self._settings.known_prices) == FREE
+
+    async def _ask_immediately(self) -> StoredResults:
+        questions = ImmediateQuestions(
+            questions=self._questions,
+            calls=self.calls,
+            journal=self._journal,
+            wanted=self._wanted,
+            settle=self._settle,
+        )
+        await questions.ask(array("q", self._recall(())))
+        self.calls.end()
+        self._journal.check_there()
+        return self._results.results()
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""

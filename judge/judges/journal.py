@@ -152,6 +152,10 @@ class Journal(JournalView):
         """Raise an OperationalError if the file is not at its place any more."""
         self.store.file.tick()
 
+    def shrink(self) -> None:
+        """Give back the memory that only asking needs."""
+        self.store.file.shrink()
+
     def add_fact(self, kind: str, value: str, judge: str) -> None:
         """Record a fact about a judge, on the disk; an OperationalError if that cannot be written."""
         self.store.add_facts([Fact(kind, value, judge)])

@@ -255,6 +255,11 @@ class JournalFile:
         with contextlib.suppress(sqlite3.Error), self._lock:
             self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
+    def shrink(self) -> None:
+        """Give back the memory of the pages that were read or written."""
+        with self._lock:
+            self.connection.execute("PRAGMA shrink_memory")
+
     def check_there(self) -> None:
         """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost."""
         with contextlib.suppress(OSError):

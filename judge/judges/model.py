@@ -139,6 +139,8 @@ class Model:
     """Whether a call computes on all cores of this machine."""
     free = False
     """Whether nobody bills a call."""
+    immediate = False
+    """Whether a call computes its answer at once and never fails, so that calls need no slots and no second attempt."""
     changeable = False
     """Whether it may be another judge under the same name, so that what could not be read of it is asked for again."""
     counts_longest = False

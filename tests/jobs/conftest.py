@@ -62,4 +62,5 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     monkeypatch.setattr(Overlap, "complete", complete)
     monkeypatch.setattr(Overlap, "price", lambda self: Price(0.0, 0.0))
+    monkeypatch.setattr(Overlap, "immediate", False)
     return seen

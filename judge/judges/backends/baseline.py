@@ -29,6 +29,7 @@ class Overlap(Model):
     forms: tuple[AnswerForm, ...] = ("label",)
     max_concurrency = 1
     free = True
+    immediate = True
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but graded groundedness, support, nuggets and passages."""
