@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
+from judge.judges.journal import Journal
 from judge.judges.journal_tools import verify_journal
 from tests.conftest import PROJECT, complaint, manifest, printed, run_example
 
@@ -38,6 +39,8 @@ def damage(journal: Path) -> str:
 
 def test_a_hyphen_is_standard_output(out: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    with Journal(out / "journal.sqlite") as journal:
+        journal.add_fact("read", "grade", "baseline/overlap")
     lines = printed(capsys, main(["journal", "export", str(out)]))
     *calls, about_judges = lines.splitlines()
     assert len(calls) == CALLS
