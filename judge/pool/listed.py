@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.io.ids import run_turn_id
-from judge.io.text import MAX_ID, storable
+from judge.io.text import MAX_ID, shown, storable
 from judge.pool.build import Candidate
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection
@@ -15,9 +15,10 @@ from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn
 def passage_candidates(
     run: Run, selection: Selection, own: Mapping[str, PooledTurn]
 ) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
-    """The first passages of each turn of a run, and an exclusion for each turn that is not selected.
+    """The first passages of each turn of a run, and what is excluded.
 
-    Of a list that is judged whole, all are first. `own` has the pool's turns by the ids that the run gives them.
+    Excluded are turns that are not selected, and listed ids under which no passage can be judged. Of a list that is
+    judged whole, all are first. `own` has the pool's turns by the ids that the run gives them.
     """
     kept: list[Candidate] = []
     excluded: list[Exclusion] = []
@@ -43,7 +44,12 @@ def passage_candidates(
         if selection.provenance == "used":
             used = _used(turn.responses, run.format)
             listed = [passage_id for passage_id in listed if passage_id in used]
-        order = [passage_id for passage_id in listed if _is_id(passage_id)]
+        order: list[str] = []
+        for place, passage_id in enumerate(listed, 1):
+            if _is_id(passage_id):
+                order.append(passage_id)
+            else:
+                excluded.append(_without_id(run.run_id, turn_id, place, passage_id))
         first = order[:depth]
         if selection.provenance == "both":
             # The judged response may use what stands far down in its list, or not in it at all.
@@ -64,6 +70,17 @@ def passage_candidates(
             )
             kept.append(candidate)
     return tuple(kept), tuple(excluded)
+
+
+def _without_id(run_id: str, turn_id: str, rank: int, passage_id: str) -> Exclusion:
+    """That no passage can be judged under an id."""
+    return Exclusion(
+        run_id=run_id,
+        turn_id=turn_id,
+        rank=rank,
+        reason="unusable_id",
+        detail=f"passage id {shown(passage_id)}: expected 1 to {MAX_ID} characters that can be printed",
+    )
 
 
 def _first_ranked(turn: RunTurn) -> Sequence[Response]:

@@ -29,7 +29,7 @@ responses use; or the first that it lists, and all that the response ranked firs
 LeftOut = Literal[
     "eval_response_false", "not_selected_run", "not_selected_turn", "turn_not_judged", "below_depth",
     "no_relevant_passage", "empty_text", "over_limit", "unreached_topic", "uncited_sentence", "not_drawn",
-    "equal_responses", "graded_by_people",
+    "equal_responses", "graded_by_people", "unusable_id",
 ]  # fmt: skip
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 

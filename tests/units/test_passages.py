@@ -129,6 +129,15 @@ def test_a_trec_run_has_no_responses(tmp_path, capsys) -> None:
     assert main(["convert", str(bm25), "--to", "ikat2025", "--out", str(tmp_path / "new")]) == 2
 
 
+def test_an_id_that_cannot_be_printed_is_left_out_with_the_reason(tmp_path) -> None:
+    world(tmp_path)
+    put(tmp_path / "lists" / "bm25.trec", f"{TURN} Q0 a\0b 1 9.0 bm25\n{TURN} Q0 {A} 2 8.0 bm25\n")
+    assert pool(tmp_path, runs="lists") == 0
+    rows = (tmp_path / "out" / "excluded.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    detail = "passage id 'a\\\\x00b': expected 1 to 200 characters that can be printed"
+    assert rows == [f"bm25\t{TURN}\t1\tunusable_id\t{detail}"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [

@@ -51,6 +51,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "not_drawn": "the response is in no pair that was drawn",
     "equal_responses": "all responses to the turn are equal, so it ties with another one and no judge is asked",
     "graded_by_people": "people graded the passage, so no judge is asked",
+    "unusable_id": "the id of the passage is empty, too long or cannot be printed",
 }
 """Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
 SCREEN_REASON = "screen_"
