@@ -151,6 +151,17 @@ class Rollup(Record, frozen=True):
         return next(grade for least, grade in self.cuts if share >= least)
 
 
+class Example(Record, frozen=True):
+    """A graded response that a prompt shows beside the one to judge; it leaves every comparison with gold."""
+
+    turn_id: str
+    response_sha256: str
+    """The digest that names the response in gold."""
+    grade: int
+    shown: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each input of the prompt, with its texts."""
+
+
 class Criterion(Record, frozen=True):
     """One prompt file: what is asked, on which scale, in which words."""
 
@@ -176,6 +187,8 @@ class Criterion(Record, frozen=True):
     """SHA-256 of the file's bytes, in hexadecimal."""
     unit: JudgedUnit = "response"
     """What one judgment under this prompt is about."""
+    examples: tuple[Example, ...] = ()
+    """What `{{examples}}` shows."""
 
     def __hash__(self) -> int:
         return hash(self.digest)

@@ -39,7 +39,10 @@ OF_NUGGETS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """The criteria about nuggets: the inputs that all their prompts have, and no others; and the command that asks them."""
 
-ASIDE = ("nugget", "known", "candidates", "reference")
+EXAMPLES = "examples"
+"""The input that shows graded responses, which the prompt file holds."""
+
+ASIDE = ("nugget", "known", "candidates", "reference", EXAMPLES)
 """The inputs that are about one question and not about the response."""
 
 
@@ -143,14 +146,13 @@ def _numbered(texts: Iterable[str]) -> str:
     return _lines(f"[{number}] {text}" for number, text in enumerate(texts, 1))
 
 
-def _passages(material: Material) -> str:
-    numbered = enumerate(material.passages, 1)
-    return "\n".join(_fence("passage", text, number) for number, text in numbered) or _fence("passages", _NONE)
-
-
-def _references(material: Material) -> str:
-    numbered = enumerate(material.turn.references, 1)
-    return "\n".join(_fence("reference", text, number) for number, text in numbered) or _fence("reference", _NONE)
+def _block(name: str, texts: Sequence[str]) -> str:
+    """The fenced texts of an input, numbered where it may have several."""
+    if name not in _SEVERAL:
+        return "\n".join(_fence(name, text) for text in texts)
+    tag = _SEVERAL[name]
+    numbered = enumerate(texts, 1)
+    return "\n".join(_fence(tag, text, number) for number, text in numbered) or _fence(name, _NONE)
 
 
 def _context(material: Material) -> str:
@@ -174,21 +176,47 @@ def _dialogue(material: Material) -> str:
 
 _FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", "reference", "dialogue"})
 
+TEXTS: Mapping[str, Callable[[Material], tuple[str, ...]]] = {
+    "response": lambda shown: (shown.task.response.text,),
+    "passages": lambda shown: shown.passages,
+    "context": lambda shown: (_context(shown),),
+    "ptkb": lambda shown: (_lines(f"- {one_line(fact.text)}" for fact in shown.turn.ptkb),),
+    "utterance": lambda shown: (shown.turn.utterance,),
+    "resolved_utterance": lambda shown: (shown.turn.resolved_utterance or _NONE,),
+    "reference": lambda shown: shown.turn.references,
+    "sentences": lambda shown: (_numbered(shown.sentences),),
+}
+"""The inputs that examples may show too, each to its texts."""
+_SEVERAL = {"passages": "passage", "reference": "reference"}
+"""The inputs that may have several texts, each to the tag of one."""
+
+
+def _block_of(name: str, material: Material) -> str:
+    return _block(name, TEXTS[name](material))
+
+
+@functools.lru_cache(maxsize=64)
+def _examples(criterion: Criterion) -> str:
+    """The examples of a prompt, each with its grade as a judge would write it."""
+    labels = {level.grade: level.label for level in criterion.scale.levels}
+    blocks: list[str] = []
+    for number, example in enumerate(criterion.examples, 1):
+        lines = [f'<example n="{number}">']
+        lines += [_block(name, texts) for name, texts in example.shown]
+        lines += [f"Grade: {labels[example.grade]}", "</example>"]
+        blocks.append("\n".join(lines))
+    return "\n".join(blocks)
+
+
 BLOCKS: Mapping[str, Callable[[Material], str]] = {
-    "response": lambda shown: _fence("response", shown.task.response.text),
-    "passages": _passages,
-    "context": lambda shown: _fence("context", _context(shown)),
-    "ptkb": lambda shown: _fence("ptkb", _lines(f"- {one_line(fact.text)}" for fact in shown.turn.ptkb)),
-    "utterance": lambda shown: _fence("utterance", shown.turn.utterance),
-    "resolved_utterance": lambda shown: _fence("resolved_utterance", shown.turn.resolved_utterance or _NONE),
-    "reference": _references,
-    "sentences": lambda shown: _fence("sentences", _numbered(shown.sentences)),
+    **{name: functools.partial(_block_of, name) for name in TEXTS},
     "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else one_line(shown.task.nugget)),
     "source": lambda shown: _fence("source", shown.task.response.text),
     "known": lambda shown: _fence("known", _lines(f"- {one_line(text)}" for text in shown.task.known)),
     "candidates": lambda shown: _fence("candidates", _numbered(map(one_line, shown.task.candidates))),
     "dialogue": lambda shown: _fence("dialogue", _dialogue(shown)),
     "pair": _pair,
+    EXAMPLES: lambda shown: _examples(shown.task.criterion),
 }
 """Input name (and placeholder) to the fenced block that shows it."""
 
@@ -232,10 +260,8 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     lacking = {"nugget": task.nugget is None, "candidates": not task.candidates}
     if any(lacking.get(name) for name in criterion.inputs):
         raise UsageError(only_asked_by(criterion))
-    texts = tuple(passages[key].text for key in response.passages) if "passages" in criterion.inputs else ()
-    numbered = split_sentences(response.text) if "sentences" in criterion.inputs else ()
-    material = Material(task, texts, numbered, turn)
-    labeled = len(task.candidates) if "candidates" in criterion.inputs else len(numbered)
+    material = _material(task, passages, turn)
+    labeled = len(task.candidates) if "candidates" in criterion.inputs else len(material.sentences)
     if form == "decision":
         system = _question(material)
         user = _shared(material, passages)
@@ -254,11 +280,35 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
         labels=forms.answer_labels(criterion),
         sentences=labeled if criterion.answer == "sentences" else 0,
         response=_claim(material),
-        passages=texts,
+        passages=material.passages,
         sample=task.sample,
         nugget=task.nugget if "nugget" in criterion.inputs else None,
         lists_nuggets=criterion.answer == "nuggets",
     )
+
+
+def _material(task: Task, passages: Mapping[str, Passage], turn: Turn | None) -> Material:
+    """What a task's prompt declares."""
+    inputs = task.criterion.inputs
+    response = task.response
+    return Material(
+        task=task,
+        passages=tuple(passages[key].text for key in response.passages) if "passages" in inputs else (),
+        sentences=split_sentences(response.text) if "sentences" in inputs else (),
+        conversation=turn,
+    )
+
+
+def example_texts(
+    task: Task, passages: Mapping[str, Passage], turn: Turn | None
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each input of a prompt with the texts that it shows of a response, for an example; no tag can begin in them.
+
+    A UsageError if the prompt shows the conversation and there is no turn.
+    """
+    material = _material(task, passages, turn)
+    names = [name for name in task.criterion.inputs if name != EXAMPLES]
+    return tuple((name, tuple(map(defuse, TEXTS[name](material)))) for name in names)
 
 
 def _claim(material: Material) -> str:

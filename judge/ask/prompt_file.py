@@ -14,11 +14,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, one_line
+from judge.ask.prompt import BLOCKS, EXAMPLES, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, TEXTS, one_line
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count
-from judge.records import Criterion, JudgedUnit, Level, Rollup, Scale, file_problem
+from judge.records import Criterion, Example, JudgedUnit, Level, Rollup, Scale, file_problem
 from judge.units import UNITS
 
 _FENCE = "+++"
@@ -29,6 +29,12 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _LABEL = re.compile(r"-?[A-Za-z0-9](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?")
 _NUMBER = re.compile(r"-?[0-9]+")
 _TOML_LINE = re.compile(r" ?\(at line ([0-9]+), column [0-9]+\)")
+
+LONGEST_EXAMPLE = 6000
+"""Most characters of the texts of an example."""
+LONGEST_EXAMPLES = 24_000
+"""Most characters of the texts of all examples of a prompt."""
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 _Found = tuple[str, str, str]
 """A problem: the line or the key where it stands, its code, and its message."""
@@ -62,6 +68,20 @@ class RollupFields(BaseModel, extra="forbid", strict=True):
     ignored: str | None = None
 
 
+class ExampleFields(BaseModel, extra="forbid", strict=True):
+    """The keys of an `[[example]]`."""
+
+    turn_id: str
+    response_sha256: str
+    grade: int
+    shown: dict[str, list[str]]
+
+    @property
+    def length(self) -> int:
+        """The characters of all its texts."""
+        return sum(len(text) for texts in self.shown.values() for text in texts)
+
+
 class FrontMatter(BaseModel, extra="forbid", strict=True):
     """The front matter as written, once its keys and types are right."""
 
@@ -76,15 +96,26 @@ class FrontMatter(BaseModel, extra="forbid", strict=True):
     unable: LevelFields | None = None
     sentence_level: list[SentenceFields] = []
     rollup: RollupFields | None = None
+    example: list[ExampleFields] = []
 
 
-def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
+NO_EXAMPLES = (
+    "the prompt shows examples, and the file has none: `judge prompts examples FILE --gold dev.jsonl --pool OUT --k 4 "
+    "--out mine.md` writes it with some"
+)
+
+
+def parse_criterion(stored: bytes, variant: str, name: str, *, without_examples: bool = False) -> Criterion:
     """Check the bytes of a prompt file; `name` is the file, as messages name it.
+
+    `without_examples`: a prompt that shows examples may have none yet.
 
     An InputError if there are problems; `problems` lists all of them, those of keys before those of lines.
     """
     problems: list[_Found] = []
     criterion = _read(stored, variant, name, problems)
+    if without_examples:
+        problems = [problem for problem in problems if problem[2] != NO_EXAMPLES]
     if problems or criterion is None:
         listed = [file_problem(code, name, message, place) for place, code, message in problems]
         raise InputError(f"{name}: not a usable prompt, {count(len(listed), 'problem')}", listed)
@@ -142,6 +173,16 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         file=file,
         digest=sha256(text.encode()),
         unit=front.unit,
+        examples=tuple(
+            Example(
+                turn_id=fields.turn_id,
+                response_sha256=fields.response_sha256,
+                grade=fields.grade,
+                # In the order of the inputs.
+                shown=tuple((name, tuple(fields.shown[name])) for name in front.inputs if name in fields.shown),
+            )
+            for fields in front.example
+        ),
     )
 
 
@@ -181,6 +222,7 @@ def _front_problems(front: FrontMatter) -> Iterator[_Found]:
     yield from _unit_problems(front)
     yield from _nugget_problems(front)
     yield from _scale_problems(front)
+    yield from _example_problems(front)
     if front.answer == "sentences":
         yield from _sentence_problems(front)
     elif alien := [key for key in ("sentence_level", "rollup") if getattr(front, key)]:
@@ -204,7 +246,7 @@ def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
         return
     if allowed[0] not in front.inputs and allowed[0] != unit.needed_input:
         yield "inputs", "prompt_input", f"`{allowed[0]}` is not an input, so nothing is judged"
-    if others := [name for name in front.inputs if name in BLOCKS and name not in allowed]:
+    if others := [name for name in front.inputs if name in BLOCKS and name not in (*allowed, EXAMPLES)]:
         shown = " and ".join(f"`{name}`" for name in allowed)
         yield (
             "inputs",
@@ -229,6 +271,62 @@ def _nugget_problems(front: FrontMatter) -> Iterator[_Found]:
         yield "answer", "prompt_field", f'answer = "nuggets" is for the criterion {NUGGET_CREATION} alone'
     if front.answer == "nuggets" and (len(front.level) != 2 or front.unable is not None):
         yield "level", "prompt_level", "expected two levels: one for some nuggets, one for none"
+
+
+def _example_problems(front: FrontMatter) -> Iterator[_Found]:
+    """Examples are shown where there are some, are of what is judged, and have a bound."""
+    if EXAMPLES not in front.inputs:
+        if front.example:
+            yield "inputs", "prompt_example", f"the file has examples, and `{EXAMPLES}` is not an input"
+        return
+    unit = UNITS[front.unit]
+    if unit.by_topic or unit.orders > 1:
+        yield "inputs", "prompt_example", f"a prompt about a {unit.nouns.response} cannot show examples"
+    if front.answer != "grade":
+        yield (
+            "inputs",
+            "prompt_example",
+            f'examples have a grade alone, so answer = "grade" is expected, not {front.answer}',
+        )
+    others = [name for name in front.inputs if name != EXAMPLES]
+    if alien := [name for name in others if name in BLOCKS and name not in TEXTS]:
+        yield "inputs", "prompt_example", f"examples cannot show {', '.join(alien)}"
+    if not front.example:
+        yield "example", "prompt_example", NO_EXAMPLES
+    grades = [level.grade for level in front.level]
+    before: set[str] = set()
+    for index, example in enumerate(front.example):
+        key = f"example[{index}]"
+        if not _SHA256.fullmatch(example.response_sha256):
+            yield (
+                f"{key}.response_sha256",
+                "prompt_example",
+                f"found {example.response_sha256!r:.80}, expected 64 hexadecimal digits",
+            )
+        elif example.response_sha256 in before:
+            yield f"{key}.response_sha256", "prompt_example", "the response is an example already"
+        before.add(example.response_sha256)
+        if example.grade not in grades:
+            yield (
+                f"{key}.grade",
+                "prompt_example",
+                f"found {example.grade}, expected one of {', '.join(map(str, grades))}",
+            )
+        if set(example.shown) != set(others):
+            yield (
+                f"{key}.shown",
+                "prompt_example",
+                f"found {', '.join(example.shown)}, expected the inputs {', '.join(others)}",
+            )
+        if example.length > LONGEST_EXAMPLE:
+            yield (
+                f"{key}.shown",
+                "prompt_example",
+                f"{example.length:,} characters: an example has at most {LONGEST_EXAMPLE:,}",
+            )
+    total = sum(example.length for example in front.example)
+    if total > LONGEST_EXAMPLES:
+        yield "example", "prompt_example", f"{total:,} characters in all examples: at most {LONGEST_EXAMPLES:,}"
 
 
 def _scale_problems(front: FrontMatter) -> Iterator[_Found]:

@@ -1,4 +1,4 @@
-"""List the bundled prompts, show one, or check prompt files of your own."""
+"""List the bundled prompts, show one, check prompt files of your own, or give one examples."""
 
 from itertools import chain
 from pathlib import Path
@@ -11,12 +11,13 @@ from judge.ask import criteria as bundled
 from judge.ask.prompt import OF_NUGGETS, render
 from judge.ask.records import Task
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import show
+from judge.cli.printing import progress, show
 from judge.errors import InputError
 from judge.io.plan import Option, Options
 from judge.io.printout import Printout
 from judge.io.table import Column, Table
-from judge.io.text import nearest
+from judge.io.text import count, nearest
+from judge.jobs.examples import ExamplesPlan, add_examples
 from judge.judges.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, file_problem
@@ -69,6 +70,35 @@ def check(paths: Annotated[tuple[Path, ...], _FILE, Option(metavar="PATH", place
         parts=tuple(chain.from_iterable(printout.parts for printout in checked)),
         legend=tuple(chain.from_iterable(printout.legend for printout in checked)),
         exit=max(printout.exit for printout in checked),
+    )
+    return show(whole, as_json=output.as_json)
+
+
+def give_examples(plan: ExamplesPlan, output: JsonOutput) -> int:
+    """Write a prompt with graded responses as examples.
+
+    They are chosen from gold of dev topics: the grades take turns, what a judge graded otherwise (--judgments) comes
+    first. `judge calibrate` and the corrected leaderboard leave them out.
+    """
+    with progress("choosing examples"):
+        chosen = add_examples(plan)
+    criterion = chosen.criterion
+    listed = [
+        {"turn_id": example.turn_id, "response_sha256": example.response_sha256, "grade": example.grade}
+        for example in criterion.examples
+    ]
+    grades = ", ".join(str(example.grade) for example in criterion.examples)
+    number = count(len(criterion.examples), "example")
+    disagreed = f", {chosen.disagreements} of them graded otherwise by the judge" if plan.judgments else ""
+    whole = Printout(
+        data={"file": str(plan.out), "prompt": criterion.prompt_id, "digest": criterion.digest, "examples": listed},
+        parts=(
+            (
+                f"{plan.out}: {number} of {chosen.eligible}, with grades {grades}{disagreed}: "
+                f"{criterion.prompt_id}, digest {criterion.digest[:12]}",
+            ),
+        ),
+        warnings=tuple(f"warning: {warning}" for warning in chosen.warnings),
     )
     return show(whole, as_json=output.as_json)
 
@@ -176,4 +206,4 @@ _TURN = Turn(
     ptkb=(PtkbStatement("1", "I am afraid of deep water."),),
 )
 
-COMMANDS = {"prompts": {"list": list_prompts, "show": show_prompt, "check": check}}
+COMMANDS = {"prompts": {"list": list_prompts, "show": show_prompt, "check": check, "examples": give_examples}}

@@ -16,6 +16,7 @@ from judge.ask.results import JUDGMENTS, is_jury
 from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
+from judge.gold.examples import without_examples
 from judge.gold.rows import GoldRow, match, one_order
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, Look, open_sealed, read_seal, read_unsealed, seal_of
 from judge.io.files import file_sha256, read_stored, sha256
@@ -223,13 +224,14 @@ def _corrected(
     families = {} if plan.families is None else read_families(plan.families)
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
     gold = one_order(gold, judged.pool, {criterion.name: criterion.scale.ends for criterion in judged.criteria})
-    matched, unmatched = match(gold, judged.pool, name)
+    shown = without_examples(gold, judged.criteria, judged.pool)
+    matched, unmatched = match(shown.rows, judged.pool, name)
     graded = {criterion for _, criterion in matched}
     criteria = tuple(prompt for prompt in judged.criteria if prompt.name in graded)
     if not criteria:
         names = ", ".join(criterion.name for criterion in judged.criteria)
         raise UsageError(f"{name}: no grade of a pooled response under {names}")
-    all_cautions = list(warnings)
+    all_cautions = [*warnings, *shown.warnings]
     if unmatched:
         all_cautions.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
     if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
@@ -340,7 +342,8 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
         )
     name = ", ".join(map(str, plan.gold))
     gold, notes = _gold(plan, judged, "a plan needs none of them; give the dev part")
-    matched, unmatched = match(gold, judged.pool, name)
+    shown = without_examples(gold, judged.criteria, judged.pool)
+    matched, unmatched = match(shown.rows, judged.pool, name)
     names = {criterion.name for criterion in judged.criteria}
     if plan.gold and not any(criterion in names for _, criterion in matched):
         raise UsageError(f"{name}: no grade of a pooled response under {', '.join(sorted(names))}")
@@ -350,4 +353,4 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     for criterion in headlines_of(judged.criteria):
         outcomes += pilots(judged.pool, judged.results, criterion, matched, wanted, plan.turns)
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
-    return TopicsOutcome(tuple(outcomes), (*judged.warnings, *left, *warnings(outcomes)), notes)
+    return TopicsOutcome(tuple(outcomes), (*judged.warnings, *shown.warnings, *left, *warnings(outcomes)), notes)

@@ -10,7 +10,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.files import sha256
 from judge.io.installed import bundled
-from judge.records import Criterion, Level, Rollup
+from judge.records import Criterion, Example, Level, Rollup
 from tests.conftest import put, refused
 
 GOOD = """\
@@ -131,6 +131,11 @@ def test_labels_for_sentences_and_their_roll_up(tmp_path: Path) -> None:
     assert criterion.rollup == Rollup("kind", ((0.5, 1), (0.0, 0)), "plain")
 
 
+def test_examples_are_read_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+    (example,) = load(tmp_path, WITH_EXAMPLE).examples
+    assert example == Example("1-1_1", "a" * 64, 2, (("response", ("You are kind.",)),))
+
+
 CRLF = GOOD.replace("\n", "\r\n")
 
 
@@ -157,6 +162,32 @@ def test_another_encoding_is_refused(tmp_path: Path, encoding: str, at: str) -> 
 OF_DIALOGUE = GOOD.replace("version = 3", 'version = 3\nunit = "dialogue"').replace('["response"]', '["dialogue"]')
 OF_DIALOGUE = OF_DIALOGUE.replace("{{response}}", "{{dialogue}}")
 OF_PAIR = OF_DIALOGUE.replace("dialogue", "pair")
+
+
+WITH_EXAMPLE = GOOD.replace('["response"]', '["examples", "response"]').replace(
+    "{{response}}", "{{examples}}\n{{response}}"
+)
+WITH_EXAMPLE = WITH_EXAMPLE.replace(
+    "+++\n\n# System",
+    f"""
+[[example]]
+turn_id = "1-1_1"
+response_sha256 = "{"a" * 64}"
+grade = 2
+[example.shown]
+response = ["You are kind."]
++++
+
+# System""",
+)
+A_SECOND = f"""[[example]]
+turn_id = "1-1_2"
+response_sha256 = "{"a" * 64}"
+grade = 1
+shown = {{response = ["x"]}}
++++
+
+# System"""
 
 
 # File, what is changed, to what, where the fault is said to be, its code, and a part of its message.
@@ -214,6 +245,17 @@ FAULTS = [
     (GOOD, "# System", "Hello\n# System", "line 28", "prompt_heading", "text before"),
     (GOOD, "{{answer}}", "{{answer}}\n# System\nAgain", "line 37", "prompt_heading", "repeated or out of order"),
     (GOOD, "+++\ncrit", "crit", "line 1", "prompt_syntax", "expected TOML front matter"),
+    (WITH_EXAMPLE, "grade = 2\n[example", "grade = -1\n[example", "example[0].grade", "prompt_example", "found -1, expected one of 0, 1, 2"),
+    (WITH_EXAMPLE, "a" * 64, "a" * 63, "example[0].response_sha256", "prompt_example", "expected 64 hexadecimal digits"),
+    (WITH_EXAMPLE, 'response = ["You', 'passages = ["You', "example[0].shown", "prompt_example", "found passages, expected the inputs response"),
+    (WITH_EXAMPLE, "You are kind.", "x" * 6001, "example[0].shown", "prompt_example", "6,001 characters: an example has at most 6,000"),
+    (WITH_EXAMPLE, 'turn_id = "1-1_1"\n', "", "example[0].turn_id", "prompt_field", "is missing"),
+    (WITH_EXAMPLE, "+++\n\n# System", A_SECOND, "example[1].response_sha256", "prompt_example", "is an example already"),
+    (WITH_EXAMPLE, '"examples", ', "", "inputs", "prompt_example", "the file has examples, and `examples` is not an input"),
+    (WITH_EXAMPLE, '"examples", ', '"examples", "pair", ', "inputs", "prompt_example", "examples cannot show pair"),
+    (WITH_EXAMPLE, "version = 3", 'version = 3\nunit = "dialogue"', "inputs", "prompt_example", "a prompt about a dialogue cannot show examples"),
+    (GOOD, '["response"]', '["response", "examples"]', "example", "prompt_example", "`judge prompts examples FILE --gold dev.jsonl"),
+    (PER_SENTENCE, '["sentences"]', '["sentences", "examples"]', "inputs", "prompt_example", 'answer = "grade" is expected, not sentences'),
     (PER_SENTENCE, 'label = "kind"\nignored', 'label = "nice"\nignored', "rollup.label", "prompt_rollup", "'nice' is not a sentence label"),
     (PER_SENTENCE, '"plain"\ncuts', '"flat"\ncuts', "rollup.ignored", "prompt_rollup", "'flat' is not a sentence label"),
     (PER_SENTENCE, '"plain"\ncuts', '"kind"\ncuts', "rollup.ignored", "prompt_rollup", "cannot be the ignored one"),

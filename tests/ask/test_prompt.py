@@ -12,12 +12,23 @@ from judge.errors import UsageError
 from judge.judges.forms import answer_instruction, supported_forms
 from judge.judges.records import AnswerForm, Completion, Message
 from judge.pool.records import PooledResponse
-from judge.records import Criterion, JudgedUnit, Passage
+from judge.records import Criterion, Example, JudgedUnit, Passage
 from judge.runs.records import Exchange, PtkbStatement, Turn
 from tests import build
 
 TAGS = (*BLOCKS, "passage")
-SHOWING = list({criterion.inputs: criterion for criterion in bundled_criteria()}.values())
+EXAMPLED = structs.replace(
+    find_criterion("groundedness/graded"),
+    inputs=("examples", "passages", "response"),
+    user="Graded examples:\n{{examples}}\n\nThe one to grade:\n{{passages}}\n{{response}}\n{{answer}}",
+    variant="mine",
+    digest="e" * 64,
+    examples=(
+        Example("2-1_1", "a" * 64, 3, (("passages", ("P1", "P2")), ("response", ("It is warm.",)))),
+        Example("2-1_2", "b" * 64, 0, (("passages", ()), ("response", ("It is dry.",)))),
+    ),
+)
+SHOWING = [*{criterion.inputs: criterion for criterion in bundled_criteria()}.values(), EXAMPLED]
 """One prompt for each set of inputs: how a text is shown depends on nothing else."""
 
 
@@ -42,6 +53,9 @@ def turn(text: str = "x") -> Turn:
 
 def user_message(criterion: Criterion, text: str, form: AnswerForm = "json") -> str:
     passages = collection(text, text)
+    if criterion.examples:
+        hostile = Example("2-1_1", "a" * 64, 3, (("passages", (text, text)), ("response", (text,))))
+        criterion = structs.replace(criterion, examples=(hostile, hostile))
     response = pooled(text, *passages, unit=criterion.unit)
     task = Task(response, criterion, 0, text, (text, text), (text, text))
     return render(task, passages, turn(text), form).messages[1].content
@@ -243,6 +257,33 @@ def test_a_placeholder_in_a_text_is_only_text(name: str) -> None:
     criterion = find_criterion("groundedness")
     request = render(Task(pooled(hostile, "key0"), criterion), collection(hostile), None, "json")
     assert request.messages[1].content.count(hostile) == 2
+
+
+def test_examples_stand_before_the_response_each_with_its_grade() -> None:
+    request = render(Task(pooled("It is cold.", "key0"), EXAMPLED), collection("P3"), None, "label")
+    assert request.messages[1].content == (
+        "Graded examples:\n"
+        '<example n="1">\n<passage n="1">\nP1\n</passage>\n<passage n="2">\nP2\n</passage>\n'
+        "<response>\nIt is warm.\n</response>\nGrade: 3\n</example>\n"
+        '<example n="2">\n<passages>\n(none)\n</passages>\n<response>\nIt is dry.\n</response>\nGrade: 0\n</example>\n'
+        "\nThe one to grade:\n"
+        '<passage n="1">\nP3\n</passage>\n<response>\nIt is cold.\n</response>\nLabel:'
+    )
+    # A judge without words compares the response with its own passages.
+    assert (request.response, request.passages) == ("It is cold.", ("P3",))
+
+
+def test_examples_belong_to_the_question_of_a_decision_model() -> None:
+    request = render(Task(pooled("It is cold.", "key0"), EXAMPLED), collection("P3"), None, "decision")
+    system, user = (message.content for message in request.messages)
+    assert "It is warm.\n</response>\nGrade: 3\n</example>" in system
+    assert "The one to grade" not in system
+    assert (
+        user
+        == '<passage n="1">\nP3\n</passage>\n<response>\nIt is cold.\n</response>\n'
+        + user.partition("It is cold.\n</response>\n")[2]
+    )
+    assert "It is warm" not in user
 
 
 def test_repair_asks_once_more_with_the_reply_and_the_complaint() -> None:

@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 
 import judge
-from judge.ask.criteria import find_criterion
+from judge.ask.criteria import find_criterion, prompt_path
+from judge.ask.prompt_edit import with_examples
 from judge.cli import main
 from judge.errors import UsageError
-from judge.gold.rows import gold_jsonl, read_gold
+from judge.gold.rows import gold_jsonl, read_gold, text_digest
 from judge.gold.seal import write_split
 from judge.io.files import sha256
 from judge.io.ids import topic_of
 from judge.jobs.manifest import SCHEMA
 from judge.pool.records import Pool
+from judge.records import Example
 from judge.results.leaderboard import CORRECTED_COLUMNS
 from judge.runs.records import Exclusion
 from judge.stats import generalizability
 from tests.calibration_world import failure, judgment, pooled, row, write_gold, write_judged
-from tests.conftest import complaint, on_stderr, printed, read_ledger
+from tests.conftest import complaint, on_stderr, printed, put, read_ledger
 
 GROUNDEDNESS = find_criterion("groundedness")
 RUNS = ("own\x1b[31m|run", "solid", "weak")
@@ -413,3 +415,19 @@ def test_bad_goals_and_sealed_gold_are_refused(pilot: Folder, capsys: pytest.Cap
     write_split(read_gold(pilot.gold), 0.5, 1, pilot.path.parent / "split")
     sealed = pilot.path.parent / "split" / "test.jsonl"
     assert "sealed test grades" in complaint(capsys, main(["plan", str(pilot.path), "--gold", str(sealed)]))
+
+
+def test_examples_of_the_prompt_are_no_gold_of_its_judge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder.parent / "gold.jsonl"
+    first = read_gold(gold)[0]
+    shown = (("passages", ()), ("response", ("x",)))
+    example = Example(first.turn_id, text_digest(str(first.response_id)), first.grade, shown)
+    bundled = find_criterion("groundedness")
+    text = prompt_path("groundedness").read_text(encoding="utf-8")
+    own = put(folder.parent / "own" / "graded.md", with_examples(text, bundled, [example]))
+    assert run(folder, "--gold", gold, "--prompt", own, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cautions"][-1] == (
+        "groundedness: 1 gold response left out for every judge, shown as an example by groundedness/graded"
+    )
+    assert sum(row["counts"]["gold"] for row in found["rows"]) == 34

@@ -27,7 +27,7 @@ from judge.gold.seal import item_of
 from judge.io.folder import make_folder, replace_folder
 from judge.io.installed import undrawn
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison
+from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison, without_shown
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
 from judge.jobs.calibration.look import looked_often
@@ -132,6 +132,7 @@ def _compared(
     """What gold and labels side by side say."""
     warnings = [
         *labeled.warnings,
+        *without_shown(inputs, labeled.rows, labeled.labels).warnings,
         *_unmet(inputs, labeled, panels),
         *off_scale_warnings(panels),
         *beyond_warnings(labeled.rows, panels),

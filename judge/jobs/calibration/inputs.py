@@ -38,8 +38,9 @@ from judge.calibrate.tables import (
     topics_said,
 )
 from judge.errors import UsageError, refuse
+from judge.gold.examples import WithoutExamples, without_examples
 from judge.gold.rows import GoldRow, match
-from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES
+from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, read_seal, seal_of
 from judge.io.files import sha256
 from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
@@ -286,7 +287,7 @@ def make_comparison(
             "which they are about: --criterion NAME is needed"
         )
     panels, unmatched = make_panels(
-        rows,
+        without_shown(inputs, rows, labels).rows,
         labels,
         inputs.prompts,
         scales={criterion: gold_scale(inputs, criterion) for criterion in sorted(criteria)},
@@ -300,6 +301,14 @@ def make_comparison(
         called = "".join(f"; {note}" for note in alias_notes([inputs.only] if inputs.only else []))
         raise UsageError(f"{name}: no grade of a response under a criterion that was judged{called}")
     return panels, unmatched
+
+
+def without_shown(inputs: CalibrationInputs, rows: Sequence[GoldRow], labels: Sequence[Labels]) -> WithoutExamples:
+    """The gold rows of a comparison without what a prompt behind the labels shows as an example."""
+    prompts = [inputs.prompts[judged.prompt] for judged in labels if judged.prompt in inputs.prompts]
+    pool = next((judged.pool for judged in labels if judged.pool is not None), None)
+    seal = seal_of(inputs.plan.test, inputs.plan.seal) if any(prompt.examples for prompt in prompts) else None
+    return without_examples(rows, prompts, pool, () if seal is None else read_seal(seal).test.topics)
 
 
 def _prompt_of(inputs: CalibrationInputs, criterion: str) -> Criterion | None:

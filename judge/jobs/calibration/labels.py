@@ -20,6 +20,7 @@ from judge.calibrate.intake import in_pool, read_sources
 from judge.calibrate.panel import JudgeColumn
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
+from judge.gold.examples import without_examples
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import Seal, read_sealed, seal_of
 from judge.io.files import jsonl_bytes, published, sha256
@@ -207,7 +208,8 @@ class CalibrationJudges:
     def tasks(self, rows: Sequence[GoldRow], prompts: Sequence[Criterion]) -> tuple[Task, ...]:
         """What is asked about responses with gold."""
         plan = self.inputs.plan
-        return gold_tasks(rows, self.pool, prompts, plan.samples, str(plan.gold[0]))
+        kept = without_examples(rows, self.prompts, self.pool).rows
+        return gold_tasks(kept, self.pool, prompts, plan.samples, str(plan.gold[0]))
 
     def sources(self, results: Sequence[Judgment | Failure]) -> tuple[Labels, ...]:
         """What models said, as labels."""
@@ -282,7 +284,7 @@ def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     else:
         test = opened.seal.test
         held_out = min(test.rows, len(test.items) * len(criteria)) * plan.samples
-    matched, unmatched = match(opened.dev, opened.pool, str(plan.gold[0]))
+    matched, unmatched = match(without_examples(opened.dev, prompts, opened.pool).rows, opened.pool, str(plan.gold[0]))
     counts = {
         "responses": len({response for response, criterion in matched if criterion in criteria}),
         "unmatched": sum(row.criterion in criteria for row in unmatched),

@@ -1,0 +1,54 @@
+"""The text of a prompt file with examples added. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from judge.ask.prompt import EXAMPLES
+from judge.errors import UsageError
+from judge.io.plan import toml_text
+from judge.records import Criterion, Example
+
+_FENCE = "+++"
+_USER = "# User"
+_INPUTS = re.compile(r"^([ \t]*inputs[ \t]*=[ \t]*\[)")
+_SHOWN = ("Graded examples:", f"{{{{{EXAMPLES}}}}}", "", "The one to grade:")
+"""What is put below the heading of the user's message in a prompt without a place for examples."""
+
+
+def with_examples(text: str, criterion: Criterion, examples: Sequence[Example]) -> str:
+    """The text of a prompt's file with examples at the end of its front matter.
+
+    A prompt that does not show examples yet shows them at the beginning of the user's message. A UsageError if the file
+    has examples already, or it cannot be told where its inputs are.
+    """
+    if criterion.examples:
+        raise UsageError(f"{criterion.file}: has examples already: name the prompt that they were added to")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    first, last = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE][:2]
+    front = lines[first + 1 : last]
+    body = lines[last:]
+    if EXAMPLES not in criterion.inputs:
+        front = _declared(front, criterion)
+        heading = next(number for number, line in enumerate(body) if line.rstrip() == _USER)
+        below = body[heading + 1 :]
+        while below and not below[0].strip():
+            below.pop(0)
+        body = [*body[: heading + 1], "", *_SHOWN, *below]
+    return "\n".join([*lines[: first + 1], *front, *map(_table, examples), *body])
+
+
+def _declared(front: Sequence[str], criterion: Criterion) -> list[str]:
+    """The lines of a front matter with examples among the inputs."""
+    places = [number for number, line in enumerate(front) if _INPUTS.match(line)]
+    if len(places) != 1:
+        raise UsageError(
+            f'{criterion.file}: write "{EXAMPLES}" into its `inputs` and {{{{{EXAMPLES}}}}} below `{_USER}`'
+        )
+    (place,) = places
+    return [*front[:place], _INPUTS.sub(rf'\1"{EXAMPLES}", ', front[place]), *front[place + 1 :]]
+
+
+def _table(example: Example) -> str:
+    """An example as lines of a front matter."""
+    named = toml_text({"turn_id": example.turn_id, "response_sha256": example.response_sha256, "grade": example.grade})
+    return f"\n[[example]]\n{named}[example.shown]\n{toml_text(dict(example.shown))}".rstrip("\n")

@@ -1,0 +1,183 @@
+"""A prompt with graded responses as examples: what `judge prompts examples` does, for use from Python."""
+
+from collections import Counter
+from pathlib import Path
+from statistics import multimode
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from judge.ask.criteria import prompt_path
+from judge.ask.opening import check_turns
+from judge.ask.prompt import check_unit, example_texts
+from judge.ask.prompt_edit import with_examples
+from judge.ask.prompt_file import LONGEST_EXAMPLE, LONGEST_EXAMPLES, parse_criterion
+from judge.ask.records import Task
+from judge.ask.results import JUDGMENTS, read_labels
+from judge.errors import InputError, UsageError, refuse
+from judge.gold.examples import ExampleCandidate, choose_examples
+from judge.gold.rows import GoldRow, check_scale, match, response_digest
+from judge.gold.seal import GOLD_FILES, read_unsealed, refuse_other
+from judge.io.files import read_stored
+from judge.io.folder import write_atomic
+from judge.io.plan import Option, Options, Positive, Seed, in_folders
+from judge.io.text import count, examples
+from judge.pool.bank import read_pool_folder
+from judge.pool.build import lacking_texts
+from judge.pool.conversation import turns_shown
+from judge.records import Criterion, Example
+from judge.runs.topics import topic_turns
+
+UNSPLIT = (
+    "the gold has no split: keep the examples out of every later comparison; `judge gold split` seals a part that no "
+    "example can come from"
+)
+
+
+class ExamplesPlan(Options, main="gold pool topics judgments k seed out"):
+    """Everything `judge prompts examples` can be told."""
+
+    prompt: Annotated[str, Option(metavar="NAME|PATH", place="only")]
+    """Criterion, criterion/variant, or a prompt file, which is not changed."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
+    """Gold grades (JSONL), of whose dev part the examples are."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or pool.jsonl of the responses."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics, for prompts that show the conversation."""
+    judgments: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Judgments of the same pool: what their judge grades otherwise than people comes first."""
+    judge: Annotated[str | None, Option(metavar="NAME")] = None
+    """Which judge of --judgments, where there are several."""
+    k: Annotated[Positive, Option(metavar="K")] = 4
+    """How many examples."""
+    seed: Annotated[Seed, Option(metavar="S")] = 1
+    """Decides among equals."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """Prompt file to write, such as mine.md."""
+
+    def _check(self) -> None:
+        if self.judgments is None:
+            self.refuse_unused(["judge"], "it is about --judgments")
+
+
+class ChosenExamples(msgspec.Struct, frozen=True):
+    """A prompt with examples, and what they are."""
+
+    criterion: Criterion
+    disagreements: int
+    """How many of the examples the judge graded otherwise."""
+    eligible: int
+    """How many responses of the gold could be examples."""
+    warnings: tuple[str, ...] = ()
+
+
+class _Eligible(NamedTuple):
+    """The responses that may be examples, and why the others may not, each reason with its number."""
+
+    candidates: tuple[ExampleCandidate, ...]
+    others: Counter[str]
+
+
+def add_examples(plan: ExamplesPlan) -> ChosenExamples:
+    """Choose examples of dev gold and write a prompt file that shows them; an existing other file is refused."""
+    plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,))
+    path = prompt_path(plan.prompt)
+    stored = read_stored(path)
+    prompt = parse_criterion(stored, path.stem, str(path), without_examples=True)
+    rows = read_unsealed(plan.gold, "an example is of a dev topic: give dev.jsonl")
+    eligible = _eligible(plan, prompt, [row for row in rows if row.criterion == prompt.name])
+    chosen = choose_examples(eligible.candidates, plan.k, plan.seed, LONGEST_EXAMPLES)
+    if len(chosen) < plan.k:
+        others = eligible.others
+        if len(eligible.candidates) > len(chosen):
+            others[f"the same text again, or beyond {LONGEST_EXAMPLES:,} characters in all"] = len(
+                eligible.candidates
+            ) - len(chosen)
+        refused = "; ".join(f"{why}: {number}" for why, number in sorted(others.items()))
+        raise InputError(
+            f"{', '.join(map(str, plan.gold))}: expected {count(plan.k, 'response')} that can be an example of "
+            f"{prompt.name}, found {len(chosen)}{refused and f'; {refused}'}"
+        )
+    text = with_examples(stored.decode("utf-8-sig"), prompt, [candidate.example for candidate in chosen])
+    criterion = parse_criterion(text.encode(), plan.out.stem, str(plan.out))
+    refuse_other(
+        plan.out, text.encode(), "there already, with another content; a prompt is never replaced: name another file"
+    )
+    write_atomic(plan.out, text.encode())
+    return ChosenExamples(
+        criterion=criterion,
+        disagreements=sum(one.judged not in (None, one.example.grade) for one in chosen),
+        eligible=len(eligible.candidates),
+        warnings=() if all(row.split for row in rows) else (UNSPLIT,),
+    )
+
+
+def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _Eligible:
+    """What of the gold of a prompt's criterion may be an example."""
+    name = ", ".join(map(str, plan.gold))
+    dev = [row for row in rows if row.split != "test"]
+    if not dev:
+        kind = "test grades alone" if rows else "no grade"
+        raise InputError(f"{name}: {kind} of {prompt.name}: expected some of dev topics, for examples")
+    refuse(check_scale(dev, prompt.scale, name), f"{name}: grades off the scale of {prompt.prompt_id}")
+    pool = read_pool_folder(plan.pool, "passages.jsonl")
+    check_unit((prompt,), pool.unit)
+    turns = turns_shown(pool, topic_turns(plan.topics)) or {}
+    matched, unmatched = match(dev, pool, name)
+    responses = {response.response_id: response for response in pool.responses}
+    check_turns((prompt,), {row.turn_id for group in matched.values() for row in group}, turns, plan.topics)
+    judged = _judged(plan, prompt)
+    others = Counter[str]()
+    if unmatched:
+        others["not in the pool"] = len(unmatched)
+    candidates: list[ExampleCandidate] = []
+    for (response_id, _), group in matched.items():
+        response = responses[response_id]
+        grades = multimode(row.grade for row in group)
+        if len(grades) > 1:
+            others["assessors tie"] += 1
+        elif response.truncated or ("passages" in prompt.inputs and lacking_texts(response, pool)):
+            others["not all of the text is there"] += 1
+        else:
+            example = Example(
+                turn_id=response.turn_id,
+                response_sha256=response_digest(response),
+                grade=grades[0],
+                shown=example_texts(Task(response, prompt), pool.passages, turns.get(response.turn_id)),
+            )
+            candidate = ExampleCandidate(
+                example=example,
+                topic_id=response.topic_id,
+                judged=judged.get((response.turn_id, response_id)),
+            )
+            if candidate.length > LONGEST_EXAMPLE:
+                others[f"longer than {LONGEST_EXAMPLE:,} characters with all that the prompt shows"] += 1
+            else:
+                candidates.append(candidate)
+    return _Eligible(tuple(candidates), others)
+
+
+def _judged(plan: ExamplesPlan, prompt: Criterion) -> dict[tuple[str, str], int | None]:
+    """The grades of the judge by turn and response id; empty without judgments."""
+    if plan.judgments is None:
+        return {}
+    columns = [
+        labels
+        for labels in read_labels(plan.judgments)
+        if plan.judge in (None, labels.judge) and (labels.prompt or prompt.prompt_id).partition("/")[0] == prompt.name
+    ]
+    if len(columns) != 1:
+        found = examples([f"{labels.judge} under {labels.prompt}" for labels in columns]) or "none"
+        raise UsageError(
+            f"{plan.judgments}: expected the grades of one judge under one prompt of {prompt.name} (--judge NAME), "
+            f"found {found}"
+        )
+    (labels,) = columns
+    grades = {level.grade for level in prompt.scale.levels}
+    if alien := sorted({label.grade for label in labels.labels if label.grade is not None} - grades):
+        raise UsageError(
+            f"{plan.judgments}: grades {', '.join(map(str, alien))} by {labels.judge} are not on the scale of "
+            f"{prompt.prompt_id}: expected {', '.join(map(str, sorted(grades)))}"
+        )
+    return {(label.turn_id, label.response_id): label.grade for label in labels.labels if label.sample == 0}
