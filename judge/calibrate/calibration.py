@@ -30,6 +30,7 @@ from judge.calibrate.selection import (
     selection,
 )
 from judge.errors import UsageError
+from judge.gold.rows import BLIND
 from judge.io.ids import clustering
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.text import count
@@ -122,7 +123,7 @@ def verdict(
     if set(words) == {"TRUSTED"} and _too_few(row.n, row.topics):
         words.append("INCONCLUSIVE")
         reasons.append(_least(row.n, row.topics, cluster))
-    if not_blind := [way for way in made if way != "blind"]:
+    if not_blind := [way for way in made if way not in BLIND]:
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
     result: Word = "TRUSTED"
@@ -360,7 +361,7 @@ def _warnings(
         )
     if split == "test" and options.openings is None:
         warnings.append(f"{name}: the test grades are not sealed, so nobody can tell how often they were looked at")
-    not_blind = [way for way in panel.made if way != "blind"]
+    not_blind = [way for way in panel.made if way not in BLIND]
     if not_blind:
         warnings.append(f"{name}: gold made by {', '.join(not_blind)}, which flatters or pleases some judges: no claim")
     counts = panel.shares[mask].sum(axis=0)

@@ -17,6 +17,7 @@ from judge.calibrate.findings import Split, judge_name
 from judge.calibrate.panel import JudgeColumn, Panel
 from judge.calibrate.report.lookup import of
 from judge.errors import refuse
+from judge.gold.rows import ADJUDICATED, GoldRow, deciding
 from judge.gold.seal import SealedItem, item_of
 from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import natural_key
@@ -36,6 +37,19 @@ class AssessorGrade(Record, frozen=True, omit_defaults=True):
     """How the grade came about, as in a gold row."""
     label: str | None = None
     """What a scale of two grades calls it."""
+    comment: str | None = None
+    """What the assessor wrote about it."""
+
+
+def assessor_grade(row: GoldRow, label: str | None = None) -> AssessorGrade:
+    """The grade of a gold row; `label` is what a scale of two grades calls it."""
+    return AssessorGrade(
+        assessor=row.assessor,
+        grade=row.grade,
+        made=row.made,
+        label=label,
+        comment=row.comment,
+    )
 
 
 class JudgeGrade(Record, frozen=True, omit_defaults=True):
@@ -72,7 +86,8 @@ class Disagreement(Record, frozen=True, omit_defaults=True):
     criterion: str
     split: Split
     gold_grade: int | None
-    """The grade that judges are compared with; None where several grades tie for most assessors."""
+    """The grade that judges are compared with, an adjudicated one where there is one; None where several grades tie for
+    most assessors."""
     gold: tuple[AssessorGrade, ...]
     judges: tuple[JudgeGrade, ...]
     """Every judge that is compared, the agreeing ones too; baselines that nobody asked for are left out."""
@@ -142,13 +157,8 @@ def _of_panel(
             _judge_grade(panel, column, i, own[i], reference[i])
             for column, own, reference in zip(columns, codes, nearest, strict=True)
         )
-        assessors = {
-            row.assessor: AssessorGrade(
-                assessor=row.assessor, grade=row.grade, made=row.made, label=panel.words.get(row.grade)
-            )
-            for row in rows
-        }
-        modes = multimode(assessor.grade for assessor in assessors.values())
+        assessors = {row.assessor: assessor_grade(row, panel.words.get(row.grade)) for row in rows}
+        modes = multimode({row.assessor: row.grade for row in deciding(rows)}.values())
         response = pooled.get(item.response_id)
         turn = turns.get(item.turn_id) if turns else None
         yield Disagreement(
@@ -269,6 +279,10 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
     columns = 3 + any(judge.reason for judge in item.judges)
     header = ["who", "grade", "difference", "why none"][:columns]
     yield table(header, (row[:columns] for row in _grades(item)), words=(0, 3))
+    for assessor in item.gold:
+        if assessor.comment is not None:
+            yield f"**Comment of assessor {name_of(assessor.assessor)}**"
+            yield _quoted(assessor.comment)
     for judge in item.judges:
         if judge.rationale is not None:
             yield f"**Rationale of {_name(judge)}**"
@@ -297,7 +311,8 @@ def _grades(item: Disagreement) -> Iterator[list[str]]:
     if len(item.gold) > 1:
         same = next((assessor for assessor in item.gold if assessor.grade == item.gold_grade), None)
         grade = "tied" if item.gold_grade is None else _called(item.gold_grade, same.label if same else None)
-        yield ["**assessors' consensus**", grade, "", ""]
+        adjudicated = any(assessor.made == ADJUDICATED for assessor in item.gold)
+        yield ["**adjudicated grade**" if adjudicated else "**assessors' consensus**", grade, "", ""]
     for assessor in item.gold:
         made = "" if assessor.made == "blind" else f" ({assessor.made})"
         yield [f"assessor {name_of(assessor.assessor)}{made}", _called(assessor.grade, assessor.label), "", ""]

@@ -5,7 +5,7 @@ A code is the place of a grade on the scale in ascending order, -1 where there i
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import multimode
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from judge.ask.results import Label, Labels
 from judge.ask.verdict import grade_probabilities
 from judge.calibrate.findings import CalibrationOptions, FindingFact, FindingRow, Split, judge_name
 from judge.errors import InputError, UsageError, refuse
-from judge.gold.rows import GoldByResponse, GoldRow, check_scale
+from judge.gold.rows import ADJUDICATED, GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
 from judge.pool.pairs import other_orders
@@ -252,11 +252,12 @@ class Panel:
     split: tuple[Split, ...]
     """(N,), each item's split; `all` where the gold is not split."""
     shares: NDArray[np.float64]
-    """(N, k), the reference: 1 at the grade that most assessors of the item gave; tied grades share it equally."""
+    """(N, k), the reference: 1 at the grade that most assessors of the item gave, or its adjudicators where it has
+    some; tied grades share it equally."""
     reference: str
     """Whose grades the reference is, in words: an assessor's name, or the kind of consensus."""
     assessors: Mapping[str, GradeCodes]
-    """(N,), the codes of each assessor."""
+    """(N,), the codes of each assessor, without adjudications, which do not say how far people agree."""
     made: tuple[str, ...]
     """How the gold was made, every way once."""
     columns: tuple[JudgeColumn, ...]
@@ -270,6 +271,8 @@ class Panel:
     cluster: Cluster = "topic"
     unit: JudgedUnit = "response"
     """What an item is."""
+    adjudicators: Mapping[str, GradeCodes] = field(default_factory=dict)
+    """(N,), the codes of each adjudicator."""
 
     @property
     def of_pairs(self) -> bool:
@@ -288,8 +291,15 @@ class Panel:
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        """(N,), the mean grade of the item's assessors, as it is."""
-        codes = np.array(list(self.assessors.values())).reshape(-1, len(self.items))
+        """(N,), the mean grade of the item's assessors, or of its adjudicators where it has some, as it is."""
+        mean = self._mean(self.assessors)
+        if not self.adjudicators:
+            return mean
+        decided = (_stacked(self.adjudicators, len(self.items)) >= 0).any(axis=0)
+        return np.where(decided, self._mean(self.adjudicators), mean)
+
+    def _mean(self, graders: Mapping[str, GradeCodes]) -> NDArray[np.float64]:
+        codes = _stacked(graders, len(self.items))
         graded = codes >= 0
         grades = np.array(self.grades, dtype=np.float64)[codes]
         return np.asarray((grades * graded).sum(axis=0) / np.maximum(graded.sum(axis=0), 1))
@@ -333,7 +343,7 @@ class Panel:
 
         A code is -1, and a reference 0 throughout, where nobody graded.
         """
-        codes = np.array(list(self.assessors.values()))
+        codes = _stacked(self.assessors, len(self.items))
         if len(codes) < 2:
             return codes[:0], np.zeros((0, *self.shares.shape))
         k = len(self.grades)
@@ -420,19 +430,22 @@ def make_panel(
     keys = _in_order(gold)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
     code = _coding(scale, binary)
-    names = sorted(
-        {row.assessor for group in gold.values() for row in group}, key=lambda name: (natural_key(name), name)
-    )
-    assessors: dict[str, GradeCodes] = {name: np.full(len(keys), -1, dtype=np.int64) for name in names}
+    assessors = _graders(gold, len(keys), adjudicating=False)
+    adjudicators = _graders(gold, len(keys), adjudicating=True)
     shares = np.zeros((len(keys), len(grades)))
     most = 0
+    adjudicated = 0
     for i, key in enumerate(keys):
-        by_assessor = {row.assessor: row.grade for row in gold[key]}
-        most = max(most, len(by_assessor))
-        for name, grade in by_assessor.items():
+        given = {row.assessor: row.grade for row in gold[key] if row.made != ADJUDICATED}
+        ruled = {row.assessor: row.grade for row in gold[key] if row.made == ADJUDICATED}
+        most = max(most, len(given))
+        adjudicated += bool(ruled)
+        for name, grade in given.items():
             assessors[name][i] = code[grade]
-        # The grade of most assessors, or tied grades in equal parts.
-        modes = multimode(by_assessor.values())
+        for name, grade in ruled.items():
+            adjudicators[name][i] = code[grade]
+        # The grade of most, or tied grades in equal parts.
+        modes = multimode((ruled or given).values())
         for grade in modes:
             shares[i, code[grade]] += 1 / len(modes)
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
@@ -450,7 +463,7 @@ def make_panel(
         topic=codes_of(units, topics),
         split=tuple(gold[key][0].split or "all" for key in keys),
         shares=shares,
-        reference=_reference(names, most),
+        reference=_reference(tuple(assessors), most, adjudicated, len(keys)),
         assessors=assessors,
         made=tuple(sorted({row.made for group in gold.values() for row in group})),
         columns=columns,
@@ -460,7 +473,22 @@ def make_panel(
         words=scale.words,
         cluster=cluster,
         unit=unit,
+        adjudicators=adjudicators,
     )
+
+
+def _graders(gold: Mapping[ItemKey, Sequence[GoldRow]], items: int, *, adjudicating: bool) -> dict[str, GradeCodes]:
+    """No code yet of each person who graded in a role, in natural order."""
+    names: set[str] = set()
+    for group in gold.values():
+        names.update(row.assessor for row in group if (row.made == ADJUDICATED) == adjudicating)
+    ordered = sorted(names, key=lambda name: (natural_key(name), name))
+    return {name: np.full(items, -1, dtype=np.int64) for name in ordered}
+
+
+def _stacked(graders: Mapping[str, GradeCodes], items: int) -> GradeCodes:
+    """The codes of some people (A x N), who may be nobody."""
+    return np.array(list(graders.values()), dtype=np.int64).reshape(len(graders), items)
 
 
 def _in_order(gold: Mapping[ItemKey, object]) -> list[ItemKey]:
@@ -514,11 +542,15 @@ def _coding(scale: Scale, binary: bool) -> dict[int, int]:
     return {grade: int(grade in scale.positive) if binary else i for i, grade in enumerate(grades)}
 
 
-def _reference(assessors: Sequence[str], most: int) -> str:
+def _reference(assessors: Sequence[str], most: int, adjudicated: int, items: int) -> str:
     """Whose grades the reference holds, in words; `most` assessors graded one item."""
+    if not assessors:
+        return "adjudication"
     if len(assessors) == 1:
-        return assessors[0]
-    return f"consensus of up to {most} assessors" if most > 1 else "assessors, one an item"
+        whose = assessors[0]
+    else:
+        whose = f"consensus of up to {most} assessors" if most > 1 else "assessors, one an item"
+    return f"{whose}, {adjudicated} of {items} items adjudicated" if adjudicated else whose
 
 
 def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool, baseline: bool) -> JudgeColumn:

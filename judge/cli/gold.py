@@ -7,13 +7,16 @@ from pydantic import Field
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import SHOWN, print_json, problem_lines, progress, say, say_all, show
+from judge.gold.check import AssessorCount, assessor_counts
 from judge.io.ids import cluster_of
 from judge.io.plan import Option
 from judge.io.printout import Printout
-from judge.io.text import count, examples
+from judge.io.text import count, examples, printable
 from judge.jobs import gold
 from judge.units import UNITS
 
+_MOST_PEOPLE = 20
+"""Assessors that a check tells of."""
 LEAST_SAVING = 0.05
 """A smaller saving does not pay."""
 SAVED = ("corrected_means", "exact_agreement")
@@ -35,6 +38,11 @@ def check(plan: gold.GoldCheckPlan, output: JsonOutput, more: _More = False) -> 
         notes.append("not checked without --pool: not_in_pool, different_grades")
     elif checked.unmatched:
         notes.append(f"of {rows}, {checked.unmatched} without a match in the pool")
+    people = assessor_counts(checked.rows)
+    if any(person.shared or person.adjudications for person in people):
+        notes += map(_person, people[:_MOST_PEOPLE])
+        if len(people) > _MOST_PEOPLE:
+            notes.append(f"and {count(len(people) - _MOST_PEOPLE, 'more assessor')}")
     printout = Printout(
         data=checked.problems,
         parts=(tuple(problem_lines(checked.problems, None if more else SHOWN)),),
@@ -42,6 +50,18 @@ def check(plan: gold.GoldCheckPlan, output: JsonOutput, more: _More = False) -> 
         exit=1 if errors else 0,
     )
     return show(printout, as_json=output.as_json)
+
+
+def _person(person: AssessorCount) -> str:
+    """What one assessor did, in words."""
+    parts = [count(person.labels, "label")] if person.labels else []
+    if person.shared:
+        parts.append(f"{person.shared} of what others labeled too, of which {person.differing} differ")
+    if person.upheld or person.overruled:
+        parts.append(f"adjudicated {person.upheld} for and {person.overruled} against")
+    if person.adjudications:
+        parts.append(f"{count(person.adjudications, 'adjudication')} given")
+    return f"{printable(person.assessor)}: {', '.join(parts)}"
 
 
 def import_grades(plan: gold.GoldImportPlan) -> int:
@@ -61,6 +81,8 @@ def split(plan: gold.GoldSplitPlan) -> int:
     """Split gold by topic or theme and put the test part under seal."""
     seal = gold.split_gold_file(plan)
     noun = UNITS[gold.unit_of_gold(plan)].nouns.response
+    if not plan.comments and (comments := gold.comments_of_gold(plan)):
+        say(f"{count(comments, 'comment')} left out, because comments may name people; --comments keeps them")
     for name, part in (("dev", seal.dev), ("test", seal.test)):
         counts = [(len(part.items), noun), (part.rows, "grade"), (len(part.topics), "topic")]
         if seal.cluster == "theme":

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import multimode
 
 import msgspec
 
 from judge.errors import InputError
-from judge.gold.rows import GoldRow, finder, match, row_key, scan_gold
+from judge.gold.rows import ADJUDICATED, BLIND, GoldRow, finder, match, row_key, scan_gold
 from judge.gold.seal import item_of
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, shown
@@ -67,6 +68,44 @@ def check_gold(
         problems += absent
     problems.sort(key=lambda problem: (natural_key(problem.file), natural_key(problem.path), problem.code))
     return CheckedGold(tuple(line.row for line in lines), tuple(problems), unmatched)
+
+
+class AssessorCount(msgspec.Struct):
+    """What one assessor did, beside the others; an item is a response under a criterion."""
+
+    assessor: str
+    labels: int = 0
+    shared: int = 0
+    """Labels of items that another assessor labeled too."""
+    differing: int = 0
+    """Labels of these that are not the grade of all others."""
+    upheld: int = 0
+    """Labels that an adjudication of the item confirmed."""
+    overruled: int = 0
+    """Labels that it did not confirm."""
+    adjudications: int = 0
+    """Adjudicated grades that they gave."""
+
+
+def assessor_counts(rows: Iterable[GoldRow]) -> tuple[AssessorCount, ...]:
+    """A count for each assessor, in natural order of their names."""
+    counts: dict[str, AssessorCount] = {}
+    # A key without its last part, the assessor, is an item.
+    for group in groups_of((row_key(row)[:-1], row) for row in rows).values():
+        given = [row for row in group if row.made != ADJUDICATED]
+        ruled = [row for row in group if row.made == ADJUDICATED]
+        grades = {row.grade for row in given}
+        decided = multimode(row.grade for row in ruled)
+        for row in given:
+            counted = counts.setdefault(row.assessor, AssessorCount(row.assessor))
+            counted.labels += 1
+            counted.shared += len(given) > 1
+            counted.differing += len(grades) > 1
+            counted.upheld += decided == [row.grade]
+            counted.overruled += len(decided) == 1 and decided != [row.grade]
+        for row in ruled:
+            counts.setdefault(row.assessor, AssessorCount(row.assessor)).adjudications += 1
+    return tuple(counts[name] for name in sorted(counts, key=natural_key))
 
 
 def plain_scale(low: int, high: int, *, higher_is_better: bool) -> Scale:
@@ -184,7 +223,7 @@ def _not_blind(lines: Iterable[_Line]) -> Iterator[Problem]:
     reported: set[tuple[str, str]] = set()
     for line in lines:
         kind = line.file, line.row.made
-        if line.row.made != "blind" and kind not in reported:
+        if line.row.made not in BLIND and kind not in reported:
             reported.add(kind)
             message = (
                 f"{count(counts[kind], 'row')} {'is' if counts[kind] == 1 else 'are'} {line.row.made}: "

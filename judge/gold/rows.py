@@ -34,6 +34,10 @@ _TABLE = re.compile(rb'(\xef\xbb\xbf)?("[^"\r\n]*"|[^\W_][\w .:-]*)[,;\t]')
 """The head of a table."""
 _ROUNDING = 1e-4
 """How far a sum of probabilities may be from 1: files hold them rounded."""
+ADJUDICATED = "adjudicated"
+"""How a grade was made that a third person gave because assessors differ; it is the grade of its item."""
+BLIND = ("blind", ADJUDICATED)
+"""How grades are made by people who see no grade of a judge."""
 BY_GRADE = "grade "
 """How a stratum begins whose responses were drawn one by one, by the judge's grade, and not by turns."""
 
@@ -50,7 +54,7 @@ class GoldRow(Record, frozen=True, gc=False):
     text_sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
     """SHA-256 of the response text in NFC without outer white space; it names the response in any pool."""
     run_id: _Name | None = None
-    made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
+    made: Literal["blind", "adjudicated", "postedit", "construction", "synthetic"] = "blind"
     inclusion_probability: Annotated[float, Field(ge=1e-9, le=1)] | None = None
     stratum: _Name | None = None
     split: Literal["dev", "test"] | None = None
@@ -58,6 +62,8 @@ class GoldRow(Record, frozen=True, gc=False):
         Annotated[dict[_Grade, Annotated[float, Field(ge=0, le=1)]], AfterValidator(lambda of: _sums_to_one(of))] | None
     ) = None
     """Soft label: grade to probability, where the grade is a crowd's consensus."""
+    comment: _Name | None = None
+    """What the assessor wrote about it."""
 
 
 _DECLARED: dict[str, Any] = {
@@ -131,6 +137,16 @@ def row_order(row: GoldRow) -> tuple[object, ...]:
     """The sort key of a row: turn, response, run, criterion, assessor."""
     response = natural_key(row.response_id or ""), row.text_sha256 or ""
     return natural_key(row.turn_id), *response, natural_key(row.run_id or ""), row.criterion, natural_key(row.assessor)
+
+
+def deciding(rows: Sequence[GoldRow]) -> Sequence[GoldRow]:
+    """The rows of an item that make its grade: the adjudications, or where there is none, what the assessors gave."""
+    return [row for row in rows if row.made == ADJUDICATED] or rows
+
+
+def independent(rows: Sequence[GoldRow]) -> Sequence[GoldRow]:
+    """The rows of an item that say how far people agree: an adjudication follows from the others."""
+    return [row for row in rows if row.made != ADJUDICATED] or rows
 
 
 def gold_jsonl(rows: Iterable[GoldRow]) -> bytes:

@@ -20,7 +20,7 @@ from judge.gold.rows import GoldRow, text_digest
 from judge.io.files import numbered
 from judge.io.ids import groups_of, natural_key, parse_qrels
 from judge.io.tabular import TableRow, read_table, read_text
-from judge.io.text import count, shown, storable
+from judge.io.text import count, disarmed, shown, storable
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
 from judge.records import Problem, file_problem
@@ -31,8 +31,8 @@ from judge.runs.tokens import TokenCounter
 STORE_SCHEMA = "judge-labels/1"
 """What a store says of itself."""
 _STORED = ("turn_id", "topic_id", "criterion", "grade", "assessor", "response_id", "text_sha256", "run_id", "made",
-           "inclusion_probability", "stratum")  # fmt: skip
-_SELECT = f"SELECT item, comment, {', '.join(_STORED)} FROM labels ORDER BY item, criterion, assessor"  # noqa: S608 - names of columns only
+           "inclusion_probability", "stratum", "comment")  # fmt: skip
+_SELECT = f"SELECT item, {', '.join(_STORED)} FROM labels ORDER BY item, criterion, assessor"  # noqa: S608 - names of columns only
 _TASKS = (
     "SELECT task.item, task.criterion, assessor.name FROM task JOIN assessor USING (assessor) ORDER BY assessor, place"
 )
@@ -84,7 +84,7 @@ def stored_labels(path: Path, problems: list[Problem]) -> tuple[list[dict[str, A
         message = f"not a store of labels as `judge serve assess` writes it: {error}"
         problems.append(file_problem("unreadable", path, message))
         return None
-    return [dict(zip(("item", "comment", *_STORED), row, strict=True)) for row in rows], tasks
+    return [dict(zip(("item", *_STORED), row, strict=True)) for row in rows], tasks
 
 
 def _add_labels(file: str, labels: Sequence[dict[str, Any]], tasks: Sequence[_Task], content: SourceContent) -> None:
@@ -97,14 +97,16 @@ def _add_labels(file: str, labels: Sequence[dict[str, Any]], tasks: Sequence[_Ta
             continue
         item = label["item"]
         fields = {name: label[name] for name in _STORED}
+        # Without a comment the store has an empty one.
+        fields["comment"] = fields["comment"] or None
         # What is no number in a damaged store is reported as any other field of a gold row.
         if isinstance(probability := fields["inclusion_probability"], float):
             fields["inclusion_probability"] = probability * reached.get((item, fields["criterion"]), 1.0)
         content.drafts.append(Draft(file, f"item {item}, {fields['criterion']}, {fields['assessor']}", fields))
     if unable:
         content.notes.append(f'{file}: {count(unable, "label")} "unable to judge" left out: no grade')
-    if comments := sum(bool(label["comment"]) for label in labels):
-        content.notes.append(f"{file}: {count(comments, 'comment')} stay in the store: gold has no field for them")
+    if comments := sum(bool(label["comment"]) for label in labels if label["grade"] is None):
+        content.notes.append(f"{file}: {count(comments, 'comment')} on labels that are no grade: only the store has it")
     if left := len(tasks) - len(labeled):
         content.notes.append(
             f"{file}: {count(left, 'task')} without a label: each inclusion probability is the plan's times the share "
@@ -314,8 +316,15 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
             cells = {
                 field: row.number(name) if field in _NUMBERS else row.cells[name] for field, name in columns.items()
             }
+            if comment := cells.get("comment"):
+                cells["comment"] = _as_written(comment)
             content.drafts.append(Draft(str(path), row.place, typed(cells)))
     return content
+
+
+def _as_written(cell: str) -> str:
+    """A comment without the sign by which a sheet keeps it from being a formula."""
+    return cell[1:].strip() if cell[:1] == "\\" and disarmed(cell[1:]) == cell else cell
 
 
 def _lacking_columns(fields: Collection[str], header: Sequence[str]) -> str:

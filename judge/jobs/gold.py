@@ -151,6 +151,8 @@ class GoldSplitPlan(Options):
     """Seed of the split."""
     cluster: Cluster = "topic"
     """What goes to one part as a whole: each topic, or each theme, the part of a topic id before the hyphen."""
+    comments: bool = False
+    """Keep the assessors' comments, which may name people (default: leave them out, since dev.jsonl is published)."""
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """Folder to write."""
 
@@ -240,7 +242,16 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
 def split_gold_file(plan: GoldSplitPlan) -> Seal:
     """Split gold by topic or theme, put the test part under seal, and return the seal."""
     plan = in_folders(plan, file=("gold.jsonl",))
-    return write_split(read_gold(plan.file), plan.share, plan.seed, plan.out, plan.cluster)
+    rows = read_gold(plan.file)
+    if not plan.comments:
+        rows = tuple(msgspec.structs.replace(row, comment=None) for row in rows)
+    return write_split(rows, plan.share, plan.seed, plan.out, plan.cluster)
+
+
+def comments_of_gold(plan: GoldSplitPlan) -> int:
+    """How many rows to split have a comment."""
+    plan = in_folders(plan, file=("gold.jsonl",))
+    return sum(row.comment is not None for row in read_gold(plan.file))
 
 
 def unit_of_gold(plan: GoldSplitPlan) -> JudgedUnit:

@@ -12,10 +12,10 @@ import msgspec
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBERS, is_jury, read_results
-from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
+from judge.calibrate.disagreements import DISAGREEMENTS, Disagreement, JudgeGrade, assessor_grade, parse_disagreements
 from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.errors import InputError, UsageError
-from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold
+from judge.gold.rows import GoldByResponse, GoldRow, deciding, match, read_gold
 from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count
@@ -88,7 +88,7 @@ def _run_items(
         response = responses.get(result.response_id)
         key = result.response_id, result.criterion
         rows = matched.get(key, ())
-        modes = multimode(row.grade for row in rows)
+        modes = multimode(row.grade for row in deciding(rows))
         yield listed.BrowsedItem(
             turn_id=result.turn_id,
             topic_id=result.topic_id,
@@ -100,7 +100,7 @@ def _run_items(
             else (),
             runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),
             opinions={side: listed.opinion(result, tuple(votes.get(key, ())))},
-            gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
+            gold=tuple(assessor_grade(row) for row in rows),
             gold_grade=modes[0] if len(modes) == 1 else None,
         )
 

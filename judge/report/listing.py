@@ -180,7 +180,9 @@ class _Lister:
             "runs": [[run, place] for run, place in item.runs],
             "passages": [[name, self._shared(text), *more] for name, text, *more in item.passages],
             "gold": item.gold_grade,
-            "assessors": [[one.assessor, one.grade, one.made] for one in item.gold],
+            "assessors": [
+                [one.assessor, one.grade, one.made, *([one.comment] if one.comment else [])] for one in item.gold
+            ],
             "gaps": {
                 kind: round(gap, _DIGITS)
                 for kind, gap in (("gold", apart.gold), ("judges", apart.judges), ("jury", apart.jury))

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from judge.ask.records import Judgment
 from judge.errors import refuse
-from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale
+from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale, deciding
 from judge.io.ids import groups_of
 from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
@@ -55,9 +55,12 @@ _NO_GOLD = GoldGrade(math.nan, math.nan, None, ())
 
 
 def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, GoldGrade]:
-    """Response id to the mean grade of its assessors, as it is: rounding it would give every tie a direction."""
+    """Response id to the mean grade of its assessors, as it is: rounding it would give every tie a direction.
+
+    Where a response was adjudicated, the adjudication is its grade.
+    """
     rows = {
-        response_id: tuple(rows)
+        response_id: tuple(deciding(rows))
         for (response_id, criterion_name), rows in matched.items()
         if criterion_name == criterion.name and rows
     }

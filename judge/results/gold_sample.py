@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from judge.errors import InputError, refuse
-from judge.gold.rows import BY_GRADE
+from judge.gold.rows import BLIND, BY_GRADE
 from judge.io.ids import groups_of, natural_key
 from judge.records import file_problem
 from judge.results.gold import GoldGrade, counted_runs
@@ -109,7 +109,7 @@ def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
     used = [gold[response_id] for response_id in sorted(counted & gold.keys())]
     # Responses may share the gold of a citation.
     rows = {id(row): row for grade in used for row in grade.rows}.values()
-    made = Counter(row.made for row in rows if row.made != "blind")
+    made = Counter(row.made for row in rows if row.made not in BLIND)
     warnings = []
     if part := one_part(runs, gold):
         warnings.append(part[0])

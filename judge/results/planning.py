@@ -1,11 +1,11 @@
 """Why grades of a judged pool differ, and how many topics the next comparison of its runs needs. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
 from judge.ask.records import Failure, Judgment
-from judge.gold.rows import GoldByResponse
+from judge.gold.rows import GoldByResponse, GoldRow, deciding, independent
 from judge.io.ids import natural_key, topic_of
 from judge.io.text import count
 from judge.pool.records import Pool
@@ -89,8 +89,9 @@ def pilots(
     for run in runs:
         judged.extend((value, run.run_id, turn_id, None) for turn_id, value in run.grades(worst).items())
     outcomes = [_pilot(criterion, "judge", _table(judged), goals, turns)]
-    labels_of = _labels(pool, runs, criterion, gold)
+    labels_of = _labels(pool, runs, criterion, gold, independent)
     if labels_of:
+        deciding_of = _labels(pool, runs, criterion, gold, deciding)
         assessed: list[_Grade] = []
         apart: list[_Grade] = []
         for run in runs:
@@ -98,7 +99,7 @@ def pilots(
                 for value, assessor in labels_of.get(response.response_id, ()):
                     assessed.append((value, run.run_id, response.turn_id, assessor))
             for response, judgment in run.graded:
-                if labels := labels_of.get(response.response_id):
+                if labels := deciding_of.get(response.response_id):
                     difference = judgment.grade - sum(value for value, _ in labels) / len(labels)
                     apart.append((difference, run.run_id, response.turn_id, None))
         outcomes.append(_pilot(criterion, "assessors", _table(assessed), goals, turns))
@@ -109,14 +110,21 @@ def pilots(
 
 
 def _labels(
-    pool: Pool, runs: Sequence[RunTurns], criterion: Criterion, gold: GoldByResponse
+    pool: Pool,
+    runs: Sequence[RunTurns],
+    criterion: Criterion,
+    gold: GoldByResponse,
+    counted: Callable[[Sequence[GoldRow]], Sequence[GoldRow]],
 ) -> dict[str, list[tuple[float, str | None]]]:
-    """Response id to what each assessor gave; None for the assessor of what labels of citations come to."""
+    """Response id to what each assessor gave in the rows that are counted.
+
+    The assessor is None of what labels of citations come to.
+    """
     labels: dict[str, list[tuple[float, str | None]]] = {}
     if not isinstance(criterion, Measure):
         for (response_id, name), rows in gold.items():
             if name == criterion.name and rows:
-                labels[response_id] = [(float(row.grade), row.assessor) for row in rows]
+                labels[response_id] = [(float(row.grade), row.assessor) for row in counted(rows)]
         return labels
     grades = gold_grades(gold, criterion.of, "gold")
     if grades:

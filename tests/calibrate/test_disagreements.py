@@ -64,6 +64,26 @@ def test_several_assessors_stand_beside_their_consensus() -> None:
     )
 
 
+def test_an_adjudicated_grade_is_the_reference_and_comments_are_no_markup() -> None:
+    hostile = "see <b>bob</b>\n# [x](javascript:1)"
+    rows = [
+        row("1_1", "R1", 0, "ann", comment=hostile),
+        row("1_1", "R1", 1, "ben"),
+        row("1_1", "R1", 3, "dee", made="adjudicated", comment="both miss it"),
+    ]
+    (item,) = found(rows, labels("m", {("1_1", "R1"): 0}))
+    assert (item.gold_grade, item.distance) == (3, 3)
+    assert [one.comment for one in item.gold] == [hostile, None, "both miss it"]
+    markdown = disagreements.disagreements_markdown([item], 1)
+    assert "| **adjudicated grade** | 3 |  |\n| assessor ann | 0 |  |\n" in markdown
+    assert "| assessor dee (adjudicated) | 3 |  |" in markdown
+    assert "**Comment of assessor dee**\n\n> both miss it" in markdown
+    assert "**Comment of assessor ann**" in markdown and "Comment of assessor ben" not in markdown
+    assert "> see &lt;b&gt;bob&lt;/b&gt;  \n> \\# \\[x\\](javascript:1)\n" in markdown
+    (again,) = disagreements.parse_disagreements(jsonl_bytes([item]), "d")
+    assert again == item
+
+
 def test_an_assessor_with_a_row_for_each_run_counts_once() -> None:
     rows = [row("1_1", "R1", 2, run_id=run) for run in ("a", "b")]
     (item,) = found(rows, labels("m", {("1_1", "R1"): 1}))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.ask.results import Label, Labels
-from judge.calibrate.agreement import agreement_row
+from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.intake import make_panels, parse_scale, read_gold_files, read_sources
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError
@@ -73,6 +73,33 @@ def test_several_assessors_are_one_consensus_and_stay_known() -> None:
         "ben": [3, 1, -1],
         "cyd": [0, -1, 2],
     }
+
+
+def test_an_adjudication_is_the_grade_and_the_labels_before_it_stay_the_agreement_of_people() -> None:
+    given = [
+        row("1_1", "R1", 0, "ann"), row("1_1", "R1", 2, "ben"), row("1_1", "R2", 1, "ann"), row("1_1", "R2", 2, "ben"),
+        row("1_1", "R3", 3, "ann"),
+    ]  # fmt: skip
+    ruled = [row("1_1", "R1", 3, "dee", made="adjudicated"), row("1_1", "R3", 2, "dee", made="adjudicated")]
+    before, after = panel(given), panel([*given, *ruled])
+    # R1 is tied before; R2 stays so; R3 was of one person.
+    assert before.tied.tolist() == [True, True, False]
+    assert after.tied.tolist() == [False, True, False]
+    assert (after.human.tolist(), after.mean.tolist()) == ([3, -1, 2], [3, (1 + 2) / 2, 2])
+    assert after.reference == "consensus of up to 2 assessors, 2 of 3 items adjudicated"
+    assert after.made == ("adjudicated", "blind")
+    assert {name: codes.tolist() for name, codes in after.assessors.items()} == {"ann": [0, 1, 3], "ben": [2, 2, -1]}
+    for one, other in zip(before.against_others(), after.against_others(), strict=True):
+        assert (one == other).all()
+
+
+def test_adjudications_alone_are_grades_of_which_nobody_knows_how_far_people_agree() -> None:
+    ruled = [row("1_1", f"R{n}", n, who, made="adjudicated") for n, who in ((1, "dee"), (2, "dee"), (2, "eve"))]
+    found = panel(ruled)
+    assert (found.reference, found.assessors, found.human.tolist(), found.mean.tolist()) == (
+        "adjudication", {}, [1, 2], [1, 2]
+    )  # fmt: skip
+    assert ceiling(found, found.within("all"), 1, 100) is None
 
 
 def test_one_assessor_is_called_by_name() -> None:

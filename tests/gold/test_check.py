@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.errors import InputError
-from judge.gold.check import check_gold, plain_scale
-from judge.gold.rows import GoldRow, check_scale, match, parse_gold, read_gold
+from judge.gold.check import assessor_counts, check_gold, plain_scale
+from judge.gold.rows import GoldRow, check_scale, deciding, independent, match, parse_gold, read_gold
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Level
 from tests.build import scale
@@ -227,7 +227,7 @@ def test_a_required_field_may_not_be_missing(field: str) -> None:
         ("made", "guess"), ("made", None), ("made", ["blind"]), ("inclusion_probability", 0),
         ("inclusion_probability", 1.01), ("inclusion_probability", float("nan")),
         ("inclusion_probability", float("inf")), ("inclusion_probability", True), ("inclusion_probability", "1"),
-        ("stratum", 1), ("split", "train"),
+        ("stratum", 1), ("split", "train"), ("comment", ""), ("comment", 3), ("comment", "a\0b"),
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_is_named_with_its_path(field: str, value: object) -> None:
@@ -235,7 +235,7 @@ def test_a_value_that_does_not_fit_is_named_with_its_path(field: str, value: obj
 
 
 def test_optional_fields_may_be_null() -> None:
-    nulls = dict.fromkeys(["text_sha256", "run_id", "inclusion_probability", "stratum", "split"])
+    nulls = dict.fromkeys(["text_sha256", "run_id", "inclusion_probability", "stratum", "split", "comment"])
     assert parse_gold(jsonl({**LEAST, **nulls}), "g") == parse_gold(jsonl(LEAST), "g")
 
 
@@ -277,7 +277,7 @@ def test_a_message_says_what_was_found_and_what_was_expected() -> None:
     assert [problem.message for problem in caught.value.problems] == [
         "'three': expected a valid integer",
         "'abc': expected to match pattern '^[0-9a-f]{64}$'",
-        "'up': expected 'blind', 'postedit', 'construction' or 'synthetic'",
+        "'up': expected 'blind', 'adjudicated', 'postedit', 'construction' or 'synthetic'",
         "0: expected greater than or equal to 0.000000001",
     ]
 
@@ -307,6 +307,34 @@ def test_rows_that_differ_in_one_part_of_the_key_are_no_duplicates(field: str, v
 def test_no_bytes_raise_anything_but_an_input_error(content: bytes) -> None:
     with pytest.raises(InputError):
         parse_gold(content, "g")
+
+
+def test_each_assessor_is_counted_beside_the_others_and_the_adjudication() -> None:
+    given = {"one": (3, 1, None), "two": (2, 2, None), "three": (0, None, 1), "four": (1, 2, 0)}
+    rows = [
+        row(text, assessor=name, grade=grade)
+        for text, grades in given.items()
+        for name, grade in zip(("ann", "ben", "cy"), grades, strict=True)
+        if grade is not None
+    ]
+    # One text is adjudicated for ben, one against both, and one by two people who do not agree.
+    ruled = [("one", "dee", 1), ("three", "dee", 2), ("four", "dee", 1), ("four", "ben#2", 2)]
+    rows += [row(text, assessor=name, grade=grade, made="adjudicated") for text, name, grade in ruled]
+    counts = [msgspec.structs.astuple(count) for count in assessor_counts(rows)]
+    # Labels, of shared items, differing, confirmed, not confirmed, adjudications.
+    assert counts == [
+        ("ann", 4, 4, 3, 0, 2, 0),
+        ("ben", 3, 3, 2, 1, 0, 0),
+        ("ben#2", 0, 0, 0, 0, 0, 1),
+        ("cy", 2, 2, 2, 0, 1, 0),
+        ("dee", 0, 0, 0, 0, 0, 3),
+    ]
+
+
+def test_an_adjudication_decides_and_the_labels_before_it_do_not() -> None:
+    ann, ben, dee = row(grade=0), row(grade=3, assessor="ben"), row(grade=2, assessor="dee", made="adjudicated")
+    assert (deciding([ann, ben, dee]), independent([ann, ben, dee])) == ([dee], [ann, ben])
+    assert (deciding([ann, ben]), independent([dee])) == ([ann, ben], [dee])
 
 
 def test_a_file_is_read_gzipped_or_not(tmp_path: Path) -> None:

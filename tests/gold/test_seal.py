@@ -11,9 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold import seal as sealing
-from judge.gold.rows import GoldRow, read_gold
+from judge.gold.rows import GoldRow, gold_jsonl, read_gold
 from judge.io.files import sha256
 from tests.conftest import read_ledger
 
@@ -127,6 +128,19 @@ def test_the_same_again_writes_the_same_bytes_and_shuffled_rows_too(tmp_path: Pa
     sealing.write_split(gold(4)[::-1], 0.5, 7, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert set(before) == {"dev.jsonl", "test.jsonl", "test.salt", "seal.json"}
+
+
+@pytest.mark.parametrize("comments", [False, True])
+def test_comments_are_left_out_of_what_is_published_unless_they_are_wanted(tmp_path, capsys, comments: bool) -> None:
+    rows = [replace(one, comment="ask bob") for one in gold(4)]
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(gold_jsonl(rows))
+    call = ["gold", "split", str(path), "--test", "0.5", "--seed", "7", "--out", str(tmp_path / "out")]
+    assert main([*call, *(["--comments"] if comments else [])]) == 0
+    kept = read_gold(tmp_path / "out/dev.jsonl") + read_gold(tmp_path / "out/test.jsonl")
+    assert {one.comment for one in kept} == {"ask bob" if comments else None}
+    left_out = "16 comments left out, because comments may name people; --comments keeps them"
+    assert (left_out in capsys.readouterr().err) is not comments
 
 
 def test_two_seals_of_the_same_grades_differ(tmp_path: Path) -> None:

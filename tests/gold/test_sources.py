@@ -205,6 +205,20 @@ def test_columns_are_mapped_and_constants_fill_in(tmp_path: Path) -> None:
     assert done.rows == (GoldRow("1-1_1", "1-1", "c", 2, "a", None, read, inclusion_probability=0.5, split="dev"),)
 
 
+@pytest.mark.parametrize(("cell", "comment"), [
+    ("why", "why"),
+    ("", None),
+    # As a sheet keeps a comment from being a formula, and as it was written.
+    ("\\=why?", "=why?"),
+    ("\\ @x", " @x"),
+    ("\\n", "\\n"),
+])  # fmt: skip
+def test_a_comment_goes_along_with_its_grade(tmp_path: Path, cell: str, comment: str | None) -> None:
+    table = TABLE.replace("assessor", "assessor,comment").replace("ann", f"ann,{cell}").replace("bob", "bob,")
+    path = put(tmp_path / "t.csv", table)
+    assert imported("csv", path).rows[0].comment == (comment and comment.strip())
+
+
 def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     path = put(
         tmp_path / "t.csv", TABLE.replace("assessor", "assessor,note").replace("ann", "ann,!").replace("bob", "bob,!")

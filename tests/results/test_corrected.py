@@ -45,6 +45,14 @@ def correction(
     return corrected(runs, prompt, grades, **options)
 
 
+def test_an_adjudication_is_the_gold_grade_in_place_of_the_mean() -> None:
+    response = pooled("R1", "1_1", ("a", 1))
+    rows = [*gold(response, 0, 1), *gold(response, 3, made="adjudicated")]
+    graded = gold_grades({("R1", "groundedness"): rows}, criterion(), "gold")["R1"]
+    assert (graded.grade, graded.given, graded.probability) == (3, (3,), 0.5)
+    assert gold_grades({("R1", "groundedness"): rows[:2]}, criterion(), "gold")["R1"].grade == (0 + 1) / 2
+
+
 class World:
     """Runs given as (judge's grade, None or a reason; gold grade or None) by turn, two turns a topic."""
 

@@ -210,6 +210,12 @@ TIES = (
 """What several assessors are to the judges that are compared with them."""
 
 
+ADJUDICATION = (
+    "An adjudicated grade is the grade of its item. What assessors gave it before says only how far they agree"
+)
+"""What adjudication is to the judges that are compared with it."""
+
+
 APART = "Left out here: {ties} on which assessors tie."
 """What is said of a table that has one grade of an item."""
 
@@ -218,7 +224,8 @@ def ties(row: AgreementRow | None) -> str:
     """How the assessors' ties count, and how many there are; nothing with one assessor."""
     if row is None or "consensus" not in row.reference:
         return ""
-    return f"{TIES} ({row.tied} of {row.gold} here)."
+    adjudicated = f" {ADJUDICATION}." if "adjudicated" in row.reference else ""
+    return f"{TIES} ({row.tied} of {row.gold} here).{adjudicated}"
 
 
 def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:

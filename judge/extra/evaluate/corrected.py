@@ -22,7 +22,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate.intake import RankedRun
 from judge.extra.evaluate.measured import Evaluation, MeasureChoice
 from judge.extra.evaluate.sets import Grades
-from judge.gold.rows import BY_GRADE, GoldRow, citation_digest
+from judge.gold.rows import BY_GRADE, GoldRow, citation_digest, deciding
 from judge.io.ids import Cluster, cluster_of, column, groups_of, natural_key, own_turn_id, topic_of
 from judge.io.table import Column, RecordColumns, Table, fields, records_table
 from judge.io.text import count, examples
@@ -69,7 +69,7 @@ def people_of_rows(rows: Sequence[GoldRow], judged: Grades, name: str) -> People
 
     Turns were drawn if most of those with any grade are graded wholly, and no stratum is a grade of the judge; then the
     others count as not graded. A turn is graded wholly if people graded each passage of it that the judge graded, all
-    drawn with one probability. Of several assessors `consensus` counts.
+    drawn with one probability. Of several assessors `consensus` counts, and an adjudication instead of it.
 
     An InputError if no row is of a passage that the judge graded, rows are under several criteria, probabilities are
     unknown or differ, or an assessor gave a passage two grades; every such passage is listed.
@@ -96,7 +96,7 @@ def people_of_rows(rows: Sequence[GoldRow], judged: Grades, name: str) -> People
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     probabilities: dict[str, dict[str, float]] = defaultdict(dict)
     for (turn_id, item_id), group in found.items():
-        by_assessor = {row.assessor: row.grade for row in group}
+        by_assessor = {row.assessor: row.grade for row in deciding(group)}
         grades[turn_id][item_id] = consensus([*by_assessor.values()])
         probabilities[turn_id][item_id] = group[0].inclusion_probability or 1.0
     whole = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 from judge.ask.results import Labels
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, deciding
 from judge.io.ids import column, passage_turn_id
 from judge.io.steps import Steps
 from judge.jobs.calibration.inputs import CalibrationInputs
@@ -58,14 +58,17 @@ def _passages(pool: Pool | None) -> dict[str, str]:
 
 
 def _people(criterion: str, rows: Sequence[GoldRow], names: dict[str, str]) -> _Grades:
-    """What people gave each passage, of several assessors by `consensus`, without what is held out for a test."""
-    given: dict[str, dict[str, list[int]]] = {}
+    """What people gave each passage, without what is held out for a test.
+
+    Of several assessors `consensus` counts, and an adjudication instead of it.
+    """
+    given: dict[str, dict[str, list[GoldRow]]] = {}
     for row in rows:
         if row.criterion == criterion and row.split != "test" and row.response_id is not None:
             of_turn = given.setdefault(passage_turn_id(row.turn_id), {})
-            of_turn.setdefault(names.get(row.response_id, row.response_id), []).append(row.grade)
+            of_turn.setdefault(names.get(row.response_id, row.response_id), []).append(row)
     return {
-        turn_id: {passage_id: consensus(grades) for passage_id, grades in of_turn.items()}
+        turn_id: {passage_id: consensus([row.grade for row in deciding(group)]) for passage_id, group in of_turn.items()}
         for turn_id, of_turn in given.items()
     }
 

@@ -599,9 +599,11 @@
   }
 
   function goldCard(row, detail) {
-    const rows = detail.assessors.map(([assessor, grade, made]) => [make("bdi", {}, assessor), gradeElement(grade), made]);
+    const commented = detail.assessors.some((one) => one[3]);
+    const rows = detail.assessors.map(([assessor, grade, made, comment]) =>
+      [make("bdi", {}, assessor), gradeElement(grade), made, ...(commented ? [make("bdi", {}, comment ?? "")] : [])]);
     return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, detail.gold, null, null),
-      smallTable("Gold of each assessor", ["Assessor", "Grade", "Made"], rows));
+      smallTable("Gold of each assessor", ["Assessor", "Grade", "Made", ...(commented ? ["Comment"] : [])], rows));
   }
 
   function smallTable(name, heads, rows, attributes = {}) {

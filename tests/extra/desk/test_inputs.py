@@ -134,10 +134,12 @@ def test_labels_become_gold_with_the_probabilities_of_the_plan(tmp_path, capsys)
         assert main(["gold", "import", "desk", str(store.path), "--out", str(gold)]) == 0
     said = capsys.readouterr().err
     assert '1 label "unable to judge" left out: no grade' in said
-    assert "2 comments stay in the store" in said
+    assert "1 comment on labels that are no grade: only the store has it" in said
     assert "1 task without a label" in said
     rows = read_gold(gold)
-    assert sorted((row.assessor, row.grade) for row in rows) == [("ann", 1), ("ann", 3), ("bob", 2), ("bob", 2)]
+    assert sorted((row.assessor, row.grade, row.comment or "") for row in rows) == [
+        ("ann", 1, ""), ("ann", 3, "now"), ("bob", 2, ""), ("bob", 2, "")
+    ]  # fmt: skip
     for row in rows:
         one = response(int((row.response_id or "R0")[1:]))
         assert (row.turn_id, row.topic_id, row.text_sha256) == (one.turn_id, one.topic_id, text_digest(one.text))
