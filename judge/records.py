@@ -189,6 +189,8 @@ class Criterion(Record, frozen=True):
     """What one judgment under this prompt is about."""
     examples: tuple[Example, ...] = ()
     """What `{{examples}}` shows."""
+    cuts: tuple[float, ...] = ()
+    """The expected grade from which on each level but the lowest is given; empty where the judge's own grade counts."""
 
     def __hash__(self) -> int:
         return hash(self.digest)

@@ -98,6 +98,7 @@ def _output(*options: str) -> Callable[[Path], None]:
 
 _judged = _output("--model", JUDGE)
 _judged_once = _output("--criteria", "groundedness", "--model", JUDGE)
+_with_probabilities = _output("--criteria", "groundedness", "--model", JUDGE, "--logprobs")
 _overlapping = _output("--criteria", "groundedness", "--model", "baseline/overlap")
 
 
@@ -301,6 +302,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     **_several(_judged_once, "judged out-may out-june out-2024 out-2025 out-2026 before after a"),
     "judge calibrate: labels.csv": _text("id,human,judge\n1,3,3\n2,0,1\n3,2,2\n4,3,2\n5,0,0\n6,1,1\n"),
     "judge evaluate qrels: out": _judged_once,
+    "judge prompts cuts: out": _with_probabilities,
     "b": _overlapping,
     "people.jsonl": _matched,
     "docs/passage-grades.md: people.jsonl": _passage_gold,

@@ -1,4 +1,4 @@
-"""The text of a prompt file with examples added. Pure."""
+"""The text of a prompt file with examples or cuts added. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from judge.records import Criterion, Example
 _FENCE = "+++"
 _USER = "# User"
 _INPUTS = re.compile(r"^([ \t]*inputs[ \t]*=[ \t]*\[)")
+_CUTS = re.compile(r"[ \t]*cuts[ \t]*=[ \t]*\[[^\]]*\][ \t]*(#.*)?$")
 _SHOWN = ("Graded examples:", f"{{{{{EXAMPLES}}}}}", "", "The one to grade:")
 """What is put below the heading of the user's message in a prompt without a place for examples."""
 
@@ -35,6 +36,17 @@ def with_examples(text: str, criterion: Criterion, examples: Sequence[Example]) 
             below.pop(0)
         body = [*body[: heading + 1], "", *_SHOWN, *below]
     return "\n".join([*lines[: first + 1], *front, *map(_table, examples), *body])
+
+
+def with_cuts(text: str, criterion: Criterion, cuts: Sequence[float]) -> str:
+    """The text of a prompt's file with these cuts in place of any others; a UsageError if those cannot be found."""
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    first = next(number for number, line in enumerate(lines) if line.rstrip() == _FENCE)
+    table = next(number for number, line in enumerate(lines) if number > first and line.lstrip().startswith("["))
+    front = [line for line in lines[first + 1 : table] if not _CUTS.match(line)]
+    if bool(criterion.cuts) != (len(front) < table - first - 1):
+        raise UsageError(f"{criterion.file}: write its `cuts` on one line before the first table")
+    return "\n".join([*lines[: first + 1], *front, *toml_text({"cuts": cuts}).splitlines(), *lines[table:]])
 
 
 def _declared(front: Sequence[str], criterion: Criterion) -> list[str]:

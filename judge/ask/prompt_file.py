@@ -96,6 +96,7 @@ class FrontMatter(BaseModel, extra="forbid", strict=True):
     unable: LevelFields | None = None
     sentence_level: list[SentenceFields] = []
     rollup: RollupFields | None = None
+    cuts: list[float] = []
     example: list[ExampleFields] = []
 
 
@@ -173,6 +174,7 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         file=file,
         digest=sha256(text.encode()),
         unit=front.unit,
+        cuts=tuple(front.cuts),
         examples=tuple(
             Example(
                 turn_id=fields.turn_id,
@@ -222,6 +224,7 @@ def _front_problems(front: FrontMatter) -> Iterator[_Found]:
     yield from _unit_problems(front)
     yield from _nugget_problems(front)
     yield from _scale_problems(front)
+    yield from (("cuts", "prompt_cuts", message) for message in _level_cut_problems(front))
     yield from _example_problems(front)
     if front.answer == "sentences":
         yield from _sentence_problems(front)
@@ -271,6 +274,25 @@ def _nugget_problems(front: FrontMatter) -> Iterator[_Found]:
         yield "answer", "prompt_field", f'answer = "nuggets" is for the criterion {NUGGET_CREATION} alone'
     if front.answer == "nuggets" and (len(front.level) != 2 or front.unable is not None):
         yield "level", "prompt_level", "expected two levels: one for some nuggets, one for none"
+
+
+def _level_cut_problems(front: FrontMatter) -> Iterator[str]:
+    """Cuts of the expected grade part the scale into its levels."""
+    cuts = front.cuts
+    if not cuts:
+        return
+    unit = UNITS[front.unit]
+    if unit.orders > 1:
+        yield f"a {unit.nouns.response} is graded in both orders, and cuts would move them apart"
+    if front.answer == "nuggets":
+        yield 'answer = "nuggets" has no expected grade'
+    if len(cuts) != len(front.level) - 1:
+        yield f"found {count(len(cuts), 'cut')}, expected {len(front.level) - 1}: one between each two levels"
+    grades = [level.grade for level in front.level]
+    # In this form, a cut of nan fails too.
+    rising = all(low < high for low, high in pairwise(cuts))
+    if not (rising and all(min(grades, default=0) <= cut <= max(grades, default=0) for cut in cuts)):
+        yield f"cuts {cuts} must rise and lie within the grades {sorted(grades)}"
 
 
 def _example_problems(front: FrontMatter) -> Iterator[_Found]:

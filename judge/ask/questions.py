@@ -13,7 +13,7 @@ from judge.ask.dialect import Dialect, dialect_notes
 from judge.ask.endpoint import Endpoint, remembered_dialect
 from judge.ask.prompt import render, repair, without_system
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
-from judge.ask.verdict import parse
+from judge.ask.verdict import cut_by_expected, parse
 from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model
 from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request, provider_name
@@ -52,14 +52,15 @@ def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | N
     verdict = parse(completion, criterion, request.form, request.sentences)
     final = request.form in ("label", "decision") or completion.finish_reason == NO_SCORE
     if final or not isinstance(verdict, Unreadable) or verdict.reason != "unreadable":
-        return Answer(verdict, completion, request, repaired=False)
+        # Cuts come after the repair: asked again, the judge would give no probabilities either.
+        return Answer(cut_by_expected(verdict, criterion), completion, request, repaired=False)
     if verdict.hidden and request.form == "json":
         # The repair has the same schema, and the server would hide its verdict as well.
         return Answer(verdict, completion, request, repaired=False)
     again = repair(request, completion, verdict)
     completion = yield again
     verdict = parse(completion, criterion, request.form, request.sentences)
-    return Answer(verdict, completion, again, repaired=True)
+    return Answer(cut_by_expected(verdict, criterion), completion, again, repaired=True)
 
 
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:

@@ -7,6 +7,7 @@ grade is ambiguous; nothing is clamped, rounded or guessed.
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -107,6 +108,19 @@ def _empty(completion: Completion, read: Callable[[str], Verdict]) -> Unreadable
     if len(calls) > 1:
         told += f": it has {len(calls)} tool calls, and none of them is the answer"
     return Unreadable("unreadable", told)
+
+
+def cut_by_expected(verdict: Verdict | Unreadable, criterion: Criterion) -> Verdict | Unreadable:
+    """The verdict with the level that the prompt's cuts give its expected grade; without cuts as it is.
+
+    A verdict without an expected grade is Unreadable: its own grade would be on another scale than the cut ones.
+    """
+    if not criterion.cuts or isinstance(verdict, Unreadable) or verdict.unable:
+        return verdict
+    if verdict.expected is None:
+        return Unreadable("unreadable", "the reply has no label probabilities, and the prompt's cuts are of these")
+    grades = sorted(level.grade for level in criterion.scale.levels)
+    return msgspec.structs.replace(verdict, grade=grades[bisect_right(criterion.cuts, verdict.expected)])
 
 
 def _refuse_cut(completion: Completion) -> None:

@@ -36,7 +36,7 @@ BESIDE = {
     "tokens": "what the token limit does under each way of counting",
     "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
     "passages": "index a collection or its hash list; extract the passages of a pool",
-    "prompts": "list, show or check prompt files, or give one examples",
+    "prompts": "list, show or check prompt files, or give one examples or cuts",
     "models": "list or fetch the local models",
     "journal": "check, rescue, count, export, join and read again the journals of paid completions",
     "plan": "how many topics, turns and labels the next comparison of runs needs",

@@ -1,4 +1,4 @@
-"""List the bundled prompts, show one, check prompt files of your own, or give one examples."""
+"""List the bundled prompts, show one, check prompt files of your own, or give one examples or cuts."""
 
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,8 @@ from judge.errors import InputError
 from judge.io.plan import Option, Options
 from judge.io.printout import Printout
 from judge.io.table import Column, Table
-from judge.io.text import count, nearest
+from judge.io.text import count, nearest, number
+from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.jobs.examples import ExamplesPlan, add_examples
 from judge.judges.records import AnswerForm
 from judge.pool.records import PooledResponse
@@ -99,6 +100,49 @@ def give_examples(plan: ExamplesPlan, output: JsonOutput) -> int:
             ),
         ),
         warnings=tuple(f"warning: {warning}" for warning in chosen.warnings),
+    )
+    return show(whole, as_json=output.as_json)
+
+
+def give_cuts(plan: CutsPlan, output: JsonOutput) -> int:
+    """Write a prompt with cut points of expected grades, fitted to gold.
+
+    They are fitted to judgments that are there, by cross-validation over dev topics, and need no new call: the same
+    replies get other grades under the new prompt. 1 if they gain nothing; then nothing is written.
+    """
+    with progress("fitting cuts"):
+        outcome = add_cuts(plan)
+    found = outcome.found
+    criterion = outcome.criterion
+    facts = {
+        "judge": f"{outcome.judge} under {outcome.prompt}",
+        "responses": f"{found.n:,} of {count(found.topics, 'dev topic')}",
+        **({"without probabilities": f"{found.without:,}, failures under cuts"} if found.without else {}),
+        "statistic": found.statistic,
+        "as judged": number(found.judged),
+        **{f"cuts {kind}": f"{number(value)} on other topics" for kind, value in found.validated.items()},
+        "chosen": f"{found.kind}: {', '.join(f'{cut:g}' for cut in found.cuts)}",
+        "on the fitted topics": number(found.fitted),
+        "on other topics": f"{number(found.nested)}, the choice repeated; optimism {number(found.optimism)}",
+        "gain": number(found.gain, signed=True),
+    }
+    written = "nothing is written: the cuts gain nothing on other topics"
+    if criterion is not None:
+        written = f"{plan.out}: {criterion.prompt_id}, digest {criterion.digest[:12]}"
+    data = {
+        "file": str(plan.out) if criterion else None,
+        "prompt": criterion.prompt_id if criterion else None,
+        "digest": criterion.digest if criterion else None,
+        "judge": outcome.judge,
+        **msgspec.structs.asdict(found),
+        "optimism": found.optimism,
+        "gain": found.gain,
+    }
+    whole = Printout(
+        data=data,
+        parts=(facts, (written,)),
+        warnings=tuple(f"warning: {warning}" for warning in outcome.warnings),
+        exit=0 if criterion else 1,
     )
     return show(whole, as_json=output.as_json)
 
@@ -206,4 +250,6 @@ _TURN = Turn(
     ptkb=(PtkbStatement("1", "I am afraid of deep water."),),
 )
 
-COMMANDS = {"prompts": {"list": list_prompts, "show": show_prompt, "check": check, "examples": give_examples}}
+COMMANDS = {
+    "prompts": {"list": list_prompts, "show": show_prompt, "check": check, "examples": give_examples, "cuts": give_cuts}
+}

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.records import Unreadable, Verdict
-from judge.ask.verdict import expected_grade, parse
+from judge.ask.prompt import render
+from judge.ask.questions import inquiry
+from judge.ask.records import Task, Unreadable, Verdict
+from judge.ask.verdict import cut_by_expected, expected_grade, parse
 from judge.judges.forms import answer_instruction, answer_labels, supported_forms
 from judge.judges.records import THOUGHTS, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
+from tests import build
 
 GRADED = find_criterion("groundedness/graded")  # 0, 1, 2, 3
 YES_NO = find_criterion("groundedness/yes_no")
@@ -677,3 +681,40 @@ def test_no_reply_raises_or_leaves_the_scale(text, criterion, form, finish, sent
 def test_a_long_monotonous_reply_is_read_in_step_with_its_length(unit: str, form: AnswerForm) -> None:
     for criterion in (GRADED, EACH):
         assert outcome(read(unit * (200_000 // len(unit)), form, criterion, 2)) == "unreadable"
+
+
+CUT = structs.replace(find_criterion("groundedness/graded"), cuts=(0.4, 1.2, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("expected", "grade"), [(0.0, 0), (0.39, 0), (0.4, 1), (1.19, 1), (1.2, 2), (2.4, 2), (2.5, 3), (3.0, 3)]
+)
+def test_cuts_turn_the_expected_grade_into_a_level(expected: float, grade: int) -> None:
+    given = Verdict(1, "why", expected=expected)
+    assert cut_by_expected(given, CUT) == Verdict(grade, "why", expected=expected)
+    assert cut_by_expected(given, find_criterion("groundedness/graded")) is given
+
+
+def test_a_reply_without_probabilities_has_no_grade_under_cuts() -> None:
+    told = Unreadable("unreadable", "the reply has no label probabilities, and the prompt's cuts are of these")
+    assert cut_by_expected(Verdict(1, None), CUT) == told
+    unable = Verdict(-1, None, unable=True)
+    assert cut_by_expected(unable, CUT) is unable
+    refused = Unreadable("refused", "no")
+    assert cut_by_expected(refused, CUT) is refused
+
+
+def test_no_repair_is_asked_of_a_reply_that_lacks_probabilities_alone() -> None:
+    request = render(Task(build.pooled("R1", "1-1_1", "run"), CUT), {}, None, "text")
+    talk = inquiry(CUT, request)
+    next(talk)
+    with pytest.raises(StopIteration) as ended:
+        talk.send(Completion("Grade: 2", "stop", None))
+    answer = ended.value.value
+    assert (answer.verdict.reason, answer.repaired) == ("unreadable", False)
+    talk = inquiry(CUT, request)
+    next(talk)
+    probabilities = {"0": 0.1, "1": 0.1, "2": 0.5, "3": 0.3}
+    with pytest.raises(StopIteration) as ended:
+        talk.send(Completion("Grade: 2", "stop", None, probabilities=probabilities))
+    assert (ended.value.value.verdict.grade, ended.value.value.verdict.expected) == (2, pytest.approx(2.0))
