@@ -38,6 +38,8 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "C1": (judges.c1, 600),
     "C2": (judges.c2, 2000),
     "D": (judges.kappa_coverage, 1500),
+    "YB": (judges.yb, 1000),
+    "YP": (judges.yp, 600),
     "F1": (gold.f1, 3000),
     "F2": (gold.f2, 3000),
     "F3": (gold.f3, 1000),

@@ -7,12 +7,14 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from bench.simulations.figures import CUTS, GRADES, Codes, Finding, Floats, finding, holds
 from judge.stats.agreement import STATISTICS
 from judge.stats.comparison import JudgeDifference, after_choice, compare, nested_folds
 from judge.stats.means import t_quantile
-from judge.stats.resampling import resampled, spread, topic_draws
+from judge.stats.noninferiority import carry_word, independent_difference, spread_of, topics_to_carry
+from judge.stats.resampling import Resampled, resampled, spread, topic_draws
 from judge.stats.tables import Undefined, topic_tables
 
 
@@ -194,6 +196,64 @@ def c2(
             finding("C2", f"best on all gold, allowing for the choice, {what}: coverage", allowing, 0.93, 0.995),
         ]
     return findings
+
+
+def yb(
+    replicates: int,
+    rng: np.random.Generator,
+    settings: Sequence[tuple[int, int, int]] = ((20, 20, 5), (25, 25, 7), (50, 50, 5), (100, 40, 4)),
+) -> list[Finding]:
+    """A certificate's second year where agreement is worse by exactly the margin of .1: old and new topics, labels."""
+    worse = noise_of(true_wkappa_of(SHARP) - 0.1)
+    findings = []
+    for old_topics, new_topics, labels in settings:
+        carries: list[bool] = []
+        for _ in range(replicates):
+            old = _resampled_judge(rng, SHARP, old_topics, labels).estimate
+            new = _resampled_judge(rng, worse, new_topics, labels).estimate
+            carries.append(carry_word(independent_difference(new, old), 0.1) == "CARRIES")
+        what = f"worse by the margin, T={old_topics} and {new_topics}, {labels} a topic: CARRIES"
+        findings.append(finding("YB", what, carries, high=0.05))
+    return findings
+
+
+def yp(replicates: int, rng: np.random.Generator, topics: Sequence[int] = (150, 250)) -> list[Finding]:
+    """The same where nothing changed, on as many topics as `judge plan --certificate` says."""
+    findings = []
+    for old_topics in topics:
+        carries: list[bool] = []
+        for _ in range(replicates):
+            certified = _resampled_judge(rng, SHARP, old_topics, 5)
+            old = certified.estimate
+            spread_of_old = spread_of(old, certified.design_effect)
+            assert not isinstance(spread_of_old, Undefined)
+            planned = topics_to_carry(old, spread_of_old, 0.1, 5, at_least=20)
+            if isinstance(planned, Undefined):
+                continue
+            new = _resampled_judge(rng, SHARP, planned, 5).estimate
+            carries.append(carry_word(independent_difference(new, old), 0.1) == "CARRIES")
+        findings.append(finding("YP", f"no change, T={old_topics} and as planned: CARRIES", carries, 0.74, 0.86))
+    return findings
+
+
+SHARP = 0.5
+"""Noise of a judge whose weighted kappa is .76."""
+
+
+def true_wkappa_of(noise: float, T: int = 6000) -> float:
+    """Weighted kappa of a judge with this noise over very many topics."""
+    return float(wkappas(judged(np.random.default_rng(1), [noise], T=T, turns=5).tables())[0])
+
+
+@cache
+def noise_of(wkappa: float) -> float:
+    """The noise of a judge with this weighted kappa."""
+    return float(brentq(lambda noise: true_wkappa_of(noise) - wkappa, SHARP, 1.5, xtol=1e-3))
+
+
+def _resampled_judge(rng: np.random.Generator, noise: float, topics: int, labels: int) -> Resampled:
+    tables = judged(rng, [noise], T=topics, turns=labels).tables()[0]
+    return resampled("wkappa", tables, GRADES, rng, replicates=400)
 
 
 def kappa_coverage(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (50, 100, 200)) -> list[Finding]:

@@ -122,7 +122,7 @@ def verdict(
             )
     if set(words) == {"TRUSTED"} and _too_few(row.n, row.topics):
         words.append("INCONCLUSIVE")
-        reasons.append(_least(row.n, row.topics, cluster))
+        reasons.append(least_to_accept(row.n, row.topics, cluster))
     if not_blind := [way for way in made if way not in BLIND]:
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
@@ -148,7 +148,8 @@ def _too_few(n: int, topics: int) -> bool:
     return n < FEWEST_ITEMS or topics < FEWEST_TOPICS
 
 
-def _least(n: int, topics: int, cluster: str) -> str:
+def least_to_accept(n: int, topics: int, cluster: str) -> str:
+    """How many items and topics there are, and how few are enough."""
     return (
         f"{count(n, 'judged gold item')} on {count(topics, cluster)}; "
         f"{FEWEST_ITEMS} on {FEWEST_TOPICS} are the least to accept a judge by"
@@ -349,7 +350,7 @@ def _warnings(
     T = len(set(panel.topic[mask].tolist()))
     warnings = _clustered(panel, mask)
     if _too_few(n, T):
-        warnings.append(f"{name}: {_least(n, T, panel.cluster)}")
+        warnings.append(f"{name}: {least_to_accept(n, T, panel.cluster)}")
     if panel.weighted:
         warnings.append(
             f"{name}: items were drawn with unequal probabilities, which agreement is weighted by; rank correlation, "

@@ -4,13 +4,16 @@ import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
+from judge.calibrate.carried import carried_words, support_words
 from judge.calibrate.certified import Certified, probed_words
+from judge.calibrate.findings import LabeledSupport
 from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, read_stored, sha256
 from judge.io.installed import __version__
@@ -171,9 +174,15 @@ def match_run(
 
 
 def statement(
-    certificate: Certificate, matches: Sequence[Match], criteria: Iterable[Criterion]
+    certificate: Certificate,
+    matches: Sequence[Match],
+    criteria: Iterable[Criterion],
+    supports: Mapping[str, LabeledSupport] = MappingProxyType({}),
 ) -> CertificateStatement:
-    """Whether the run may call its grades calibrated, and the banner that stands over every output."""
+    """Whether the run may call its grades calibrated, and the banner that stands over every output.
+
+    `supports`: by criterion, whether the responses are like those that the certificate rests on.
+    """
     levels = {criterion.name: criterion.scale.levels for criterion in criteria}
     names = list(dict.fromkeys(match.criterion for match in matches))
     by_criterion = {entry.criterion: entry for entry in certificate.certified}
@@ -197,6 +206,10 @@ def statement(
         parts += [f"Its {m.item} is another: {m.certified} certified, {m.found} here" for m in unlike]
         if entry.probed is not None:
             parts.append(f"It was {probed_words(entry.probed)}")
+        if entry.carried is not None:
+            parts.append(carried_words(entry.carried))
+        if name in supports:
+            parts.append(support_words(supports[name]))
         if _is_collapsed(entry, len(levels.get(name, ()))):
             parts.append(f"That is about positive or not, and not about the grades of {name}")
     # A certificate may come from anyone: no character of it may break out of the banner.

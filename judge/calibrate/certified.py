@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from judge.calibrate.findings import Looks, Split, Word
+from judge.calibrate.findings import Carried, Looks, Split, Word
+from judge.io.files import sha256
 from judge.io.text import count, decimals, interval
 from judge.records import Estimate
 
@@ -49,6 +50,16 @@ class CertifiedSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHA-256 of the graded responses of both parts, without grades: the same for every split of one gold file."""
 
 
+class LabeledRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the labeled responses behind a result were like: numbers, and no texts."""
+
+    responses: int
+    ranges: dict[str, tuple[float, float]]
+    """The 1st and the 99th percentile of each measure of `support.measures_of`."""
+    grades: dict[str, int]
+    """How many of them the judge gave each grade."""
+
+
 class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The judge of one criterion, and the result of its calibration."""
 
@@ -90,6 +101,23 @@ class Certified(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     verdict: Word
     probed: CertifiedProbe | None = None
     """What `judge probe` found of this very judge; left out of the file where there is none."""
+    topic_digests: tuple[str, ...] = ()
+    """The first 16 digits of SHA-256 of each gold topic, or theme, sorted; empty in certificates from before."""
+    design_effect: float | None = None
+    """Of the primary statistic."""
+    labeled: LabeledRange | None = None
+    """What the labeled responses were like; None in certificates from before."""
+    carried: Carried | None = None
+    """Whether an earlier certificate's agreement holds on the topics of this one."""
+
+
+def topic_digest(topic: str) -> str:
+    """What stands for a topic, or a theme, in a certificate.
+
+    >>> topic_digest("9-1")
+    '87b2648195d4d6ee'
+    """
+    return sha256(topic.encode())[:16]
 
 
 def probed_words(probed: CertifiedProbe) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from judge.records import Estimate
 from judge.stats.comparison import JudgeDifference
+from judge.stats.noninferiority import CarryWord
 from judge.stats.raters import Comparison
 
 Split = Literal["all", "dev", "test"]
@@ -192,6 +193,62 @@ class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHA-256 of the ledger's last line."""
 
 
+SupportWord = Literal["WITHIN", "OUTSIDE", "UNKNOWN"]
+"""Whether responses are like those that people labeled before, in one word."""
+
+
+class SupportRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One measure of responses, set against those labeled before."""
+
+    measure: str
+    low: float
+    high: float
+    """The range of the labeled responses, from the 1st to the 99th percentile, or of the judge's grades of these."""
+    beyond: Estimate
+    """The share of the responses here that lie beyond it, with its 95 % interval over topics."""
+
+
+class LabeledSupport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether responses are like those that people labeled before."""
+
+    word: SupportWord
+    rows: tuple[SupportRow, ...]
+    reason: str | None = None
+    """Why it is not known."""
+
+
+class Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a certificate's agreement holds on other topics."""
+
+    criterion: str
+    certificate: str
+    """Its digest."""
+    date: str
+    """Its date."""
+    verdict: Word
+    """What it says of the judge."""
+    statistic: str
+    margin: float
+    """How much less agreement does not matter."""
+    word: CarryWord
+    reasons: tuple[str, ...]
+    """What decided, or why nothing could."""
+    certified: Estimate
+    found: Estimate
+    """The statistic on the new topics."""
+    difference: Estimate
+    """`found` less `certified`."""
+    worst: Estimate | None
+    """The same with missing grades at the far end of the scale; None where none is missing."""
+    shared: tuple[str, ...]
+    """New topics that the certificate has too, and that are left out."""
+    topics_needed: int | None
+    """New topics that would decide it, those at hand included; None where it is decided, or no number would."""
+    labels_needed: int | None
+    """Labels on them, as many a topic as now."""
+    support: LabeledSupport
+
+
 class Calibration(msgspec.Struct, frozen=True):
     """All findings of `judge calibrate`."""
 
@@ -207,3 +264,5 @@ class Calibration(msgspec.Struct, frozen=True):
     """By criterion; empty where no sealed grades were opened."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET
     """What intervals and tests are over if it is not topics."""
+    carried: tuple[Carried, ...] | msgspec.UnsetType = msgspec.UNSET
+    """By criterion, whether an earlier certificate's agreement holds; left out where none was given."""

@@ -1,18 +1,28 @@
 """What judged folders say: leaderboards, reports, bundles, and the next collection planned by them."""
 
+import math
 import sys
 from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
+from judge.calibrate.report.lookup import basis
+from judge.calibrate.second_year import SecondYearDesign
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_table, print_text, progress, say, say_all, show
 from judge.cli.tables import print_corrected, print_leaderboard, print_ratings
 from judge.errors import UsageError
-from judge.io.text import count, decimals, fold, interval, number
+from judge.io.text import count, decimals, fold, interval, number, printable
 from judge.jobs.judged import read_judged
-from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, TopicsPlan, correct_leaderboard, plan_topics
+from judge.jobs.leaderboard import (
+    CorrectionOutcome,
+    CorrectionPlan,
+    TopicsPlan,
+    correct_leaderboard,
+    plan_certified,
+    plan_topics,
+)
 from judge.jobs.release import ReleasePlan, release_folder
 from judge.report.job import ReportPlan, summary_text, write_report
 from judge.results.citations import headlines_of, refuse_listed
@@ -132,6 +142,7 @@ def release(plan: ReleasePlan) -> int:
 
 
 COMPONENTS = ("source", "variance", "share")
+SECOND_YEAR = ("labels a topic", "topics", "labels")
 DESIGNS = ("topics", "labels", "grades", "mean +-", "difference +-", "found", "E rho2", "phi")
 
 
@@ -141,8 +152,12 @@ def plan(plan: TopicsPlan, output: JsonOutput) -> int:
     Prints why grades differ (variance components of run, topic and turn), and for numbers of topics how wide intervals
     are, which difference of two runs is found with probability .8, and how reliable the order of the runs is. With
     --gold the same for the assessors' grades, topics against labels of a response, and how far judge and assessors
-    disagree.
+    disagree. With --certificate and no folder: how many labels on how many other topics show with probability .8 that
+    the certified agreement carries to them, if it has not changed.
     """
+    if plan.certificate is not None:
+        _plan_second_year(plan, output)
+        return 0
     with progress("planning"):
         outcome = plan_topics(plan)
     say_all(outcome.notes)
@@ -154,6 +169,31 @@ def plan(plan: TopicsPlan, output: JsonOutput) -> int:
         print("\n" if place else "", end="")
         _print_pilot(pilot)
     return 0
+
+
+def _plan_second_year(plan: TopicsPlan, output: JsonOutput) -> None:
+    plans = plan_certified(plan)
+    if output.as_json:
+        print_json(plans)
+        return
+    for place, planned in enumerate(plans):
+        print("\n" if place else "", end="")
+        print_text(
+            f"{printable(planned.criterion)}, {printable(planned.judge)}: {planned.statistic} "
+            f"{interval(planned.certified)} certified, {basis(planned.certified)}; margin {planned.margin:g}"
+        )
+        if planned.reason:
+            print_text(f"! {planned.reason}", "warning")
+        enough = [design for design in planned.designs if design.topics is not None]
+        if enough:
+            print_table(SECOND_YEAR, [_design(design) for design in enough], words=0)
+        for reason in dict.fromkeys(design.reason for design in planned.designs if design.reason):
+            print_text(f"No number of labels is enough: {reason}.")
+
+
+def _design(design: SecondYearDesign) -> tuple[str, ...]:
+    topics = design.topics or 0
+    return decimals(design.labels, 1), str(topics), str(math.ceil(topics * design.labels))
 
 
 def _print_pilot(pilot: Pilot) -> None:

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, Literal
 
 import msgspec
@@ -29,7 +30,7 @@ from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.records import file_problem
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One line of a ledger."""
 
     number: int
@@ -42,6 +43,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By criterion, a digest of the labels of each judge that is compared."""
     previous: str
     """SHA-256 of the line before, without its line break; for the first, the commitment of the seal."""
+    margins: dict[str, float] = {}
+    """By digest of a certificate, the margin by which its agreement is said to carry to these grades."""
 
 
 Look = tuple[str, dict[str, int], dict[str, tuple[str, ...]]]
@@ -66,14 +69,18 @@ class Opening(msgspec.Struct, frozen=True):
         return len({candidate for entry in self.entries for candidate in entry.candidates.get(criterion, ())})
 
 
-def record_look(ledger: Path, commitment: str, look: Look, now: str) -> Opening:
+def record_look(
+    ledger: Path, commitment: str, look: Look, now: str, margins: Mapping[str, float] = MappingProxyType({})
+) -> Opening:
     """Put a look on record, unless its question is there already.
 
-    An InputError if the ledger is damaged, or is a link. An OperationalError if the ledger cannot be written.
+    An InputError if the ledger is damaged, or is a link. A UsageError if it has another margin for a certificate. An
+    OperationalError if the ledger cannot be written.
     """
     if ledger.is_symlink():
         raise InputError(f"{ledger}: a link where the record of looks has to be; move it away")
     content = read_stored(ledger) if ledger.exists() else b""
+    _check_margins(parse_ledger(content, commitment, str(ledger))[0], margins, str(ledger))
     # Not opened for writing yet: a recorded question may be repeated in a read-only folder.
     if opening := _on_record(content, commitment, look[0], str(ledger)):
         return opening
@@ -95,6 +102,7 @@ def record_look(ledger: Path, commitment: str, look: Look, now: str) -> Opening:
                 compared=compared,
                 candidates=candidates,
                 previous=previous,
+                margins=dict(margins),
             )
             line = msgspec.json.encode(entry)
             line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
@@ -133,6 +141,17 @@ def parse_ledger(content: bytes, commitment: str, name: str) -> tuple[tuple[Entr
         previous = sha256(line)
         sound += len(line) + (not last)
     return tuple(entries), sound
+
+
+def _check_margins(entries: Iterable[Entry], margins: Mapping[str, float], name: str) -> None:
+    """Refuse a margin that was another one when these grades were first set against the certificate."""
+    for entry in entries:
+        for certificate, margin in entry.margins.items():
+            if margins.get(certificate, margin) != margin:
+                raise UsageError(
+                    f"{name}: line {entry.number} sets the margin of certificate {certificate[:16]} at {margin:g}: "
+                    f"it cannot be {margins[certificate]:g} now that the grades have been looked at"
+                )
 
 
 def fewest(compared: Iterable[int]) -> int:
@@ -260,7 +279,11 @@ def read_sealed(test: Path, seal: Path) -> tuple[Seal, bytes]:
 
 
 def open_sealed(
-    test: Path, seal: Path, now: str, look: Callable[[tuple[GoldRow, ...]], Look]
+    test: Path,
+    seal: Path,
+    now: str,
+    look: Callable[[tuple[GoldRow, ...]], Look],
+    margins: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[tuple[GoldRow, ...], Opening]:
     """Open the test grades: verify that they are the sealed ones, and put the look at them on record.
 
@@ -280,7 +303,7 @@ def open_sealed(
             f"expected {FEWEST_OPENED} or more; the seal was not opened"
         )
     try:
-        return rows, record_look(seal.with_name(LEDGER), seal_record.commitment, asked, now)
+        return rows, record_look(seal.with_name(LEDGER), seal_record.commitment, asked, now, margins)
     except OperationalError as error:
         raise OperationalError(f"{error}; the test grades stay closed") from error
 

@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+from pydantic import Field
 
 from judge.ask.records import Judgment
 from judge.ask.results import JUDGMENTS, is_jury
+from judge.calibrate.certificate import read_certificate
 from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.calibrate.report.plots import raw_vs_corrected
+from judge.calibrate.second_year import DEFAULT_MARGIN, SecondYearPlan, plan_second_year
 from judge.errors import InputError, UsageError
 from judge.gold.examples import without_examples
 from judge.gold.rows import GoldRow, match, one_order
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, Look, open_sealed, read_seal, read_unsealed, seal_of
-from judge.io.files import file_sha256, read_stored, sha256
+from judge.io.files import file_in, file_sha256, read_stored, sha256
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import has_extra, undrawn
@@ -307,8 +310,12 @@ def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcom
 class TopicsPlan(OwnPrompts, GoldFiles):
     """Everything `judge plan` can be told."""
 
-    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    folder: Annotated[Path | None, Option(metavar="OUT", place="only")] = None
     """Output folder of `judge run`: the pilot."""
+    certificate: Annotated[Path | None, Option(metavar="FILE")] = None
+    """In place of it a `certificate.json`: labels that show whether its agreement carries to other topics."""
+    margin: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, Option(metavar="M")] = None
+    """With --certificate, how much less agreement does not matter (default: 0.1)."""
     criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
     """Only this criterion; a prompt file of your own if the judgments are under one."""
     half_width: Annotated[AboveZero | None, Option(metavar="H")] = None
@@ -317,6 +324,15 @@ class TopicsPlan(OwnPrompts, GoldFiles):
     """Topics that find a true difference D with probability .8."""
     turns: Annotated[Positive | None, Option(metavar="N")] = None
     """Turns of a topic (default: as in the pilot)."""
+
+    def _check(self) -> None:
+        if (self.folder is None) == (self.certificate is None):
+            raise UsageError("expected an output folder of `judge run`, or a certificate (--certificate)")
+        if self.certificate is None:
+            self.refuse_unused(["margin"], "it is how much less agreement than certified does not matter")
+        else:
+            others = ("gold", "columns", "criterion", "prompts", "half_width", "difference", "turns")
+            self.refuse_unused(others, "a certificate says all that its second year is planned by")
 
 
 class TopicsOutcome(msgspec.Struct, frozen=True):
@@ -330,10 +346,21 @@ class TopicsOutcome(msgspec.Struct, frozen=True):
     """In words, what was taken for what in tables of grades."""
 
 
+def plan_certified(plan: TopicsPlan) -> tuple[SecondYearPlan, ...]:
+    """How many labels on how many other topics show that a certificate's agreement carries, by criterion."""
+    if plan.certificate is None:
+        raise UsageError("a second year is planned by a certificate (--certificate)")
+    certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
+    return plan_second_year(certificate.certified, DEFAULT_MARGIN if plan.margin is None else plan.margin)
+
+
 def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     """Take the grades of a judged folder apart, and plan topics by them; sealed gold is refused."""
+    folder = plan.folder
+    if folder is None:
+        raise UsageError("topics are planned by an output folder of `judge run`")
     plan = in_folders(plan, gold=GOLD_FILES)
-    judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
+    judged = read_judged(folder, plan.criterion, prompts=plan.prompts)
     refuse_listed(judged.pool)
     if UNITS[judged.pool.unit].orders > 1:
         raise UsageError(

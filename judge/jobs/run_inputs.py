@@ -1,7 +1,7 @@
 """The plan of `judge run`, and its inputs, read, checked and pooled."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -13,9 +13,10 @@ from judge.ask.asking import CallEngine, JournalPlace, Judge
 from judge.ask.criteria import alias_notes, choose_prompts, find_criterion, own_name
 from judge.ask.options import JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, needs_turn, unit_of
-from judge.ask.records import JOURNAL, tasks
+from judge.ask.records import JOURNAL, Failure, Judgment, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, Match, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
+from judge.calibrate.support import supports_of
 from judge.crowd.jury import Jury, juries
 from judge.errors import InputError, UsageError
 from judge.io.files import file_in
@@ -214,8 +215,13 @@ class RunInputs:
         if listed is not None:
             self.passages = RunInputs(listed, keys=keys, steps=steps, beside=self.pooled)
 
-    def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
-        """What the certificate says; None without a certificate."""
+    def certified(
+        self, returned: Mapping[str, Sequence[str]] | None = None, results: Iterable[Judgment | Failure] | None = None
+    ) -> CertificateStatement | None:
+        """What the certificate says; None without a certificate.
+
+        `returned`: the models that the provider named, by criterion, and `results` what they said, once there are any.
+        """
         certificate = self.certificate
         options = opening.all_options(self.plan.options, self.judge.models)
         if certificate is None:
@@ -224,7 +230,8 @@ class RunInputs:
         for criterion in self.criteria:
             judge = self.judge.parts.get(criterion.name, self.judge.name)
             matches.extend(match_run(certificate, [criterion], judge, options, returned))
-        return statement(certificate, matches, self.criteria)
+        supports = {} if results is None else supports_of(certificate, self.pooled.pool, results)
+        return statement(certificate, matches, self.criteria, supports)
 
 
 def run_parts(plan: Plan, out: Path) -> tuple[Plan, Plan | None]:

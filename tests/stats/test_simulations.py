@@ -102,6 +102,11 @@ def test_the_best_prompt_is_overrated_on_its_own_gold_and_not_on_held_out_topics
     assert abs(nested.obtained) < 0.02
 
 
+def test_worse_agreement_seldom_carries_and_unchanged_agreement_as_often_as_planned() -> None:
+    assert all_within(judges.yb(200, rng(), settings=((25, 25, 7), (100, 40, 4))))
+    assert all_within(judges.yp(100, rng(), topics=(150,)))
+
+
 def test_gold_of_binary_grades_covers_corrected_and_post_stratified() -> None:
     assert all_within(gold.f1(300, rng()))
 

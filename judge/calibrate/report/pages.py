@@ -4,8 +4,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from judge.calibrate.carried import carried_words, support_words
 from judge.calibrate.diagnostics import FINDINGS
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, TrustVerdict
 from judge.calibrate.report.lookup import (
@@ -92,6 +94,13 @@ def verdict_text(verdict: TrustVerdict) -> str:
     for intro, texts in (("Required", verdict.requirements), ("Because", verdict.reasons)):
         text += f" {intro}: {'; '.join(map(printable, texts))}." if texts else ""
     return text
+
+
+def second_year(calibration: Calibration, criterion: str) -> Iterator[str]:
+    """Whether an earlier certificate's agreement holds, what decided that, and whether responses are like its own."""
+    for carried in () if calibration.carried is msgspec.UNSET else of(calibration.carried, criterion):
+        yield f"{carried_words(carried)}. Because: {'; '.join(carried.reasons)}."
+        yield f"{support_words(carried.support)}."
 
 
 def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[Finding]:
@@ -340,6 +349,7 @@ def calibration_markdown(calibration: Calibration) -> str:
         parts.append(f"\n## {prose(criterion)}\n")
         verdicts = of(calibration.verdicts, criterion)
         blocks = [f"**{verdict.word}**: {told(verdict_text(verdict))}" for verdict in verdicts] or [_NO_VERDICT]
+        blocks += [told(escape(text)) for text in second_year(calibration, criterion)]
         for finding in chapter(calibration, criterion):
             if finding.title:
                 blocks.append(f"### {told(finding.title)}")
@@ -374,6 +384,8 @@ def summary(calibration: Calibration, columns: int = 80, whole: str = "calibrati
         verdicts = of(calibration.verdicts, name)
         for text in [f"{verdict.word}: {verdict_text(verdict)}" for verdict in verdicts] or [_NO_VERDICT]:
             lines += fold(f"{printable(name)}: {plain(text)}", columns)
+        for text in second_year(calibration, name):
+            lines += fold(f"{printable(name)}: {printable(text)}", columns)
     return "".join(f"{line}\n" for line in lines)
 
 

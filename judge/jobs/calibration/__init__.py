@@ -2,41 +2,36 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from judge.ask.account import JudgeAccount
 from judge.ask.forecast import JobForecast
 from judge.ask.progress import Progress, job_progress
-from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.results import FAILURES
-from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate import calibrate
-from judge.calibrate.calibration import parse_requirement
-from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
-from judge.calibrate.certified import Certified, CertifiedSeal
+from judge.calibrate.certificate import Certificate, certificate_bytes, make_certificate
 from judge.calibrate.disagreements import Disagreement, disagreement_files, disagreements
-from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
+from judge.calibrate.findings import Calibration
 from judge.calibrate.intake import beyond_warnings, off_scale_warnings
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.gold.seal import item_of
 from judge.io.folder import make_folder, replace_folder
 from judge.io.installed import undrawn
 from judge.io.steps import ProgressLine, Step, Steps, quiet
+from judge.jobs.calibration.certifying import certified
 from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison, without_shown
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
-from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
+from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, stored_labels
 from judge.jobs.calibration.look import looked_often
 from judge.jobs.calibration.rankings import with_rankings
-from judge.jobs.manifest import OutputFolder, reported
-from judge.judges.credentials import scrub, without_credentials
-from judge.judges.model import recorded_options
+from judge.jobs.calibration.second_year import check_second_year, second_year_warnings, second_years
+from judge.jobs.manifest import reported
 from judge.pool.conversation import turns_shown
-from judge.records import Estimate
 from judge.units import UNITS
 
 CERTIFICATE = "certificate.json"
@@ -62,6 +57,12 @@ class CalibrationOutcome(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What was taken for what in tables of grades."""
 
+    @property
+    def carries(self) -> bool:
+        """Whether an earlier certificate's agreement holds under every criterion; true where none was given."""
+        carried = self.calibration.carried
+        return carried is msgspec.UNSET or all(row.word == "CARRIES" for row in carried)
+
 
 def calibrate_judges(
     plan: CalibrationPlan,
@@ -78,7 +79,10 @@ def calibrate_judges(
     now = now or datetime.now(UTC)
     with job_progress(progress, report) as shown:
         inputs = CalibrationInputs(plan, shown.steps)
-        labeled = ask_models(inputs, now, shown) if plan.models else stored_labels(inputs, now)
+        if plan.models:
+            labeled = ask_models(inputs, now, shown)
+        else:
+            labeled = stored_labels(inputs, now, partial(check_second_year, inputs))
         if inputs.out and labeled.files:
             # The results are written before any statistic is computed, so that a failure there loses none of them.
             _write(inputs, inputs.out, labeled.files, more=True)
@@ -89,6 +93,14 @@ def calibrate_judges(
         calibration = _compared(inputs, labeled, panels, unmatched, shown.steps)
         seal = labeled.record.seal if labeled.record else None
         entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
+        if inputs.certificate is not None:
+            entries = second_years(inputs, inputs.certificate, panels, entries)
+            carried = tuple(entry.carried for entry in entries if entry.carried is not None)
+            calibration = msgspec.structs.replace(
+                calibration,
+                carried=carried,
+                warnings=(*calibration.warnings, *second_year_warnings(inputs.certificate, carried)),
+            )
         certificate = make_certificate(entries, now.date().isoformat())
         pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
         turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
@@ -171,81 +183,3 @@ def _write(inputs: CalibrationInputs, out: Path, files: Mapping[str, bytes], *, 
     judgments = inputs.plan.judgments
     read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *inputs.plan.gold, *inputs.plan.tables]
     replace_folder(out, files, RECORD, inputs=read, last=CERTIFICATE, more=more)
-
-
-_MADE = {"parser": int, "renderer": int, "options": dict}
-"""The keys of a manifest's configuration that say how a judge was asked, and their types."""
-
-
-def certified(
-    inputs: CalibrationInputs,
-    panels: Sequence[Panel],
-    found: Calibration,
-    seal: CertifiedSeal | None,
-    endpoints: Mapping[str, str],
-) -> tuple[Certified, ...]:
-    """The entries of the certificate, one per verdict."""
-    selections = {selection.criterion: selection for selection in found.selections}
-    looks = {of_criterion.criterion: of_criterion for of_criterion in found.looks}
-    rows = {(row.criterion, row.name, row.split): row for row in found.agreement}
-    by_criterion = {panel.criterion: panel for panel in panels}
-    entries = []
-    for verdict in found.verdicts:
-        panel = by_criterion[verdict.criterion]
-        column = next((column for column in panel.columns if column.name == verdict.judge), None)
-        if column is None:
-            continue
-        origin = column.origin
-        made = _made(inputs.plan, origin.source if origin else "", endpoints.get(column.judge))
-        options = made.get("options")
-        row = rows.get((verdict.criterion, verdict.judge, verdict.split))
-        entries.append(
-            Certified(
-                criterion=verdict.criterion,
-                judge=column.judge,
-                prompt=column.prompt,
-                prompt_digest=origin.prompt_digest if origin else None,
-                parser=made.get("parser", PARSER_VERSION),
-                renderer=made.get("renderer", RENDERER_VERSION),
-                parameters=None if options is None else certified_options(options),
-                models_returned=origin.models_returned if origin else (),
-                gold=inputs.gold.digest,
-                seal=seal,
-                binary=panel.binary,
-                resampling=resampling(inputs.plan),
-                split=verdict.split,
-                n=verdict.estimate.n,
-                topics=verdict.estimate.topics,
-                tried=len(selections[verdict.criterion].tried) if verdict.criterion in selections else 0,
-                looks=looks.get(verdict.criterion),
-                made=panel.made,
-                graded=row.gold if row else 0,
-                statistic=verdict.statistic,
-                estimate=verdict.estimate,
-                others=_others(verdict, row),
-                requirements=verdict.requirements,
-                verdict=verdict.word,
-            )
-        )
-    return tuple(entries)
-
-
-def _others(verdict: TrustVerdict, row: AgreementRow | None) -> dict[str, Estimate]:
-    """The statistics that the requirements bound, besides the primary one."""
-    named = {parse_requirement(rule).statistic for rule in verdict.requirements} - {verdict.statistic}
-    return {name: row.statistics[name] for name in sorted(named)} if row else {}
-
-
-def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str, Any]:
-    """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
-    if plan.models:
-        url = plan.options.base_url
-        options = recorded_options(plan.options)
-        options["base_url"] = scrub(without_credentials(url)) if url else endpoint
-        return {"options": options}
-    try:
-        manifest = OutputFolder(Path(source).parent).manifest
-    except InputError:
-        manifest = None
-    configuration = manifest["configuration"] if manifest else {}
-    return {name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))}

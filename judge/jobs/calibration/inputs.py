@@ -16,6 +16,7 @@ from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, Labels, labels_of, read_labels
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
+from judge.calibrate.certificate import Certificate, read_certificate
 from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.calibrate.intake import (
     MOST_GRADES,
@@ -28,6 +29,7 @@ from judge.calibrate.intake import (
     same_grades,
 )
 from judge.calibrate.panel import Panel
+from judge.calibrate.second_year import DEFAULT_MARGIN
 from judge.calibrate.tables import (
     GRADERS,
     UNNAMED,
@@ -41,7 +43,7 @@ from judge.errors import UsageError, refuse
 from judge.gold.examples import WithoutExamples, without_examples
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, read_seal, seal_of
-from judge.io.files import sha256
+from judge.io.files import file_in, sha256
 from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
@@ -125,7 +127,11 @@ class CalibrationPlan(
     """Epsilon of the alternative annotator test: .2 experts, .15 skilled annotators, .1 crowd."""
     margin: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, Option(metavar="M")] = None
     """Also test whether the chosen judge is as good as each other one, and as assessors are among themselves: whether
-    the primary statistic differs by less than M."""
+    the primary statistic differs by less than M. With --certificate, how much less agreement does not matter (default:
+    0.1)."""
+    certificate: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The `certificate.json` of this very judge from other topics: say whether its agreement carries to these; exit 1
+    unless it does."""
     cluster: Cluster = "topic"
     """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
     9-2 are one."""
@@ -138,9 +144,14 @@ class CalibrationPlan(
     out: Annotated[Path | None, Option(short="o", metavar="DIR", section="output")] = None
     """Write tables, report, plots and certificate here."""
 
+    @property
+    def carrying_margin(self) -> float:
+        """With an earlier certificate, how much less agreement does not matter."""
+        return DEFAULT_MARGIN if self.margin is None else self.margin
+
     def _check(self) -> None:
         if self.tables:
-            others = ("gold", "judgments", "models", "prompts", "pool", "test", "runs")
+            others = ("gold", "judgments", "models", "prompts", "pool", "test", "runs", "certificate")
             self.refuse_unused(others, "a table has the grades of people and of judges")
             return
         if not self.gold:
@@ -151,6 +162,8 @@ class CalibrationPlan(
             raise UsageError(ASKING)
         if not self.models:
             self.refuse_unused(_OF_ASKING, NEEDLESS)
+        else:
+            self.refuse_unused(["certificate"], "it is compared with judgments that are there (--judgments)")
         if not self.runs:
             self.refuse_unused(["measure"], "it ranks the runs of --runs")
         if self.scale is None:
@@ -171,9 +184,13 @@ class CalibrationInputs:
             replicates=plan.replicates,
             permutations=plan.permutations,
             epsilon=plan.epsilon,
-            margin=plan.margin,
+            margin=None if plan.certificate is not None else plan.margin,
             families=read_families(plan.families) if plan.families else {},
         )
+        self.certificate: Certificate | None = None
+        """The earlier certificate of the judge."""
+        if plan.certificate is not None:
+            self.certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
         self.scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
         """The scale of grades in columns."""
         self.prompts = _by_id(map(find_criterion, plan.prompts))

@@ -1,7 +1,7 @@
 """The labels that a calibration sets beside gold, read from files or given by the models it asks."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from judge.ask.progress import JobProgress
 from judge.ask.prompt import check_unit
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
-from judge.calibrate.certificate import certified_options
+from judge.calibrate.certificate import Certificate, certified_options
 from judge.calibrate.intake import in_pool, read_sources
 from judge.calibrate.panel import JudgeColumn
 from judge.calibrate.selection import choose
@@ -52,8 +52,13 @@ class LabeledGold(NamedTuple):
     """Judge to the address to which the environment moves it."""
 
 
-def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
-    """The gold rows, and the labels of the plan's files together with the baseline."""
+def stored_labels(
+    inputs: CalibrationInputs, now: datetime, check: Callable[[Sequence[Labels]], None] = lambda _: None
+) -> LabeledGold:
+    """The gold rows, and the labels of the plan's files together with the baseline.
+
+    `check` refuses labels before any sealed grade is looked at.
+    """
     plan = inputs.plan
     prompts = inputs.prompts
     pool = plan.pool
@@ -66,6 +71,7 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
         read = read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale)
     columns = _wanted(inputs, read)
     _check_turns(inputs, columns)
+    check(columns)
     warnings = tuple(_find_prompts(prompts, columns))
     for labels in columns:
         if labels.pool is not None and labels.prompt:
@@ -78,7 +84,7 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
         "criterion": inputs.only,
         "scale": [plan.scale, plan.polarity, plan.gold_scale and os.fspath(plan.gold_scale)],
         "off_scale": plan.off_scale,
-        **_decided_by(plan),
+        **_decided_by(plan, inputs.certificate),
     }
     rows, everything, record = open_test(inputs, now, asked, columns, lambda rows: columns)
     return LabeledGold(rows, everything, record, warnings)
@@ -145,9 +151,17 @@ def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
     return options if plan.cluster == "topic" else {**options, "cluster": plan.cluster}
 
 
-def _decided_by(plan: CalibrationPlan) -> dict[str, Any]:
+def _decided_by(plan: CalibrationPlan, certificate: Certificate | None = None) -> dict[str, Any]:
     """The options of the verdict, as far as they are part of what is asked of the gold."""
-    return {"margin": plan.margin, "resampling": resampling(plan), "requirements": sorted(plan.requirements)}
+    decided: dict[str, Any] = {
+        "margin": plan.margin,
+        "resampling": resampling(plan),
+        "requirements": sorted(plan.requirements),
+    }
+    if certificate is not None:
+        decided["margin"] = plan.carrying_margin
+        decided["certificate"] = certificate.digest
+    return decided
 
 
 class CalibrationJudges:

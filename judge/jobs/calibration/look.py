@@ -94,7 +94,10 @@ def open_test(
         everything = with_baselines(inputs, both, judged(rows))
         return gold_look(inputs, asked, compared(both, everything))
 
-    rows, opening = seals.open_sealed(Path(test), seal, now.isoformat(timespec="seconds"), look)
+    margins: dict[str, float] = {}
+    if inputs.certificate is not None:
+        margins[inputs.certificate.digest] = inputs.plan.carrying_margin
+    rows, opening = seals.open_sealed(Path(test), seal, now.isoformat(timespec="seconds"), look, margins)
     record = seals.read_seal(seal)
     certified = CertifiedSeal(record.commitment, record.seed, seals.responses_digest(record))
     return (*dev, *rows), everything, LookRecord(opening, certified)

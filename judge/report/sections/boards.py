@@ -7,7 +7,7 @@ import msgspec
 
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
-from judge.calibrate.report.pages import NOTES, chapter
+from judge.calibrate.report.pages import NOTES, chapter, second_year
 from judge.io.ids import groups_of, safe_names
 from judge.io.table import Cell, Column, Mark, Plot, RecordColumns, Table, records_table
 from judge.io.text import interval, plain, printable
@@ -208,6 +208,8 @@ def verdicts(calibration: Calibration) -> tuple[ReportPart, ...]:
     parts: list[ReportPart] = [Said(_verdict(verdict), _TONES[verdict.word]) for verdict in calibration.verdicts]
     if not calibration.verdicts:
         parts.append(Said("No verdict was asked for: a requirement such as wkappa.lo>=0.4 makes one."))
+    for name in criteria(calibration):
+        parts += [Said(f"{titled(name)}: {printable(text)}") for text in second_year(calibration, name)]
     warnings = tuple(capped(printable(warning)) for warning in calibration.warnings)
     return (*parts, Noted("To be known before any number:", warnings)) if warnings else tuple(parts)
 
