@@ -97,7 +97,8 @@ def _row(measure: str, low: float, high: float, met: Sequence[Met], astray: Sequ
         sizes[one.topic] += 1
     topics = sorted(sizes)
     share = share_interval([hits[topic] for topic in topics], [sizes[topic] for topic in topics])
-    return [SupportRow(measure=measure, low=low, high=high, beyond=share)]
+    # A whole number would be another one once it is read back.
+    return [SupportRow(measure=measure, low=float(low), high=float(high), beyond=share)]
 
 
 def met_in_pool(pool: Pool, grades: Mapping[str, int | None]) -> list[Met]:

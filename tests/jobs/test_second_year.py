@@ -16,9 +16,9 @@ from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrat
 from tests.calibration_world import Item, gold_rows, items, labeled, write_gold, write_output
 from tests.conftest import complaint, printed, put, read_ledger
 
-FIRST = items(topics=60, each=5, noise=0.02)
+FIRST = items(topics=80, each=5, noise=0.02)
 SECOND = [
-    msgspec.structs.replace(one, turn_id=f"new{one.turn_id}") for one in items(topics=60, each=5, noise=0.02, seed=5)
+    msgspec.structs.replace(one, turn_id=f"new{one.turn_id}") for one in items(topics=80, each=5, noise=0.02, seed=5)
 ]
 JUDGE = "server/m"
 
@@ -101,7 +101,7 @@ def test_gold_of_certified_topics_alone_is_refused_and_some_are_left_out(certifi
     mixed = [msgspec.structs.replace(one, response_id=f"R{place:05}") for place, one in enumerate(mixed, 1)]
     found = tried(**year(tmp_path / "mixed", mixed), certificate=certificate)
     (row,) = found.calibration.carried or ()
-    assert (row.shared, row.found.topics) == (("1", "2"), 58)
+    assert (row.shared, row.found.topics) == (("1", "2"), 80 - 2)
     assert any(
         "2 topics with an id of a certified topic (1, 2) left out" in text for text in found.calibration.warnings
     )
@@ -124,7 +124,7 @@ def test_the_ledger_of_sealed_gold_holds_the_margin(certificate: Path, tmp_path:
     }  # fmt: skip
     found = tried(**sealed, margin=0.15)
     (row,) = found.calibration.carried or ()
-    assert (row.margin, row.found.topics) == (0.15, 36)
+    assert (row.margin, row.found.topics) == (0.15, 48)
     (entry,) = read_ledger(split / "seal.json")
     assert entry.margins == {read_certificate(certificate).digest: 0.15}
     with pytest.raises(UsageError, match=r"openings\.jsonl: line 1 sets the margin of certificate .* at 0\.15"):
