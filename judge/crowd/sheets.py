@@ -406,7 +406,8 @@ def _desk_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
 
     if (stored := stored_labels(path, problems)) is None:
         return None
-    labels, _ = stored
+    # An adjudication is no vote: it follows from the others.
+    labels = stored.labels
     if not labels:
         problems.append(file_problem("empty_file", path, "the store holds no label"))
         return None

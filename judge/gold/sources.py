@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from judge.errors import InputError, UsageError
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.plan import PlanRow
 from judge.gold.rag2024 import labels_as_gold
-from judge.gold.rows import GoldRow, text_digest
+from judge.gold.rows import ADJUDICATED, GoldRow, text_digest
 from judge.io.files import numbered
 from judge.io.ids import groups_of, natural_key, parse_qrels
 from judge.io.tabular import TableRow, read_table, read_text
@@ -30,9 +30,12 @@ from judge.runs.tokens import TokenCounter
 
 STORE_SCHEMA = "judge-labels/1"
 """What a store says of itself."""
+ADJUDICATED_SCHEMA = "judge-labels/2"
+"""What one says that has adjudications too: whoever does not know them must not take its labels for all."""
+STORE_SCHEMAS = (STORE_SCHEMA, ADJUDICATED_SCHEMA)
 _STORED = ("turn_id", "topic_id", "criterion", "grade", "assessor", "response_id", "text_sha256", "run_id", "made",
            "inclusion_probability", "stratum", "comment")  # fmt: skip
-_SELECT = f"SELECT item, {', '.join(_STORED)} FROM labels ORDER BY item, criterion, assessor"  # noqa: S608 - names of columns only
+_SELECT = "SELECT item, {} FROM {} ORDER BY item, criterion, assessor"
 _TASKS = (
     "SELECT task.item, task.criterion, assessor.name FROM task JOIN assessor USING (assessor) ORDER BY assessor, place"
 )
@@ -41,11 +44,24 @@ _Task = tuple[int, str, str]
 """Item, criterion and assessor."""
 
 
+class StoredLabels(NamedTuple):
+    """What the store of a desk holds: labels with their items and comments."""
+
+    labels: list[dict[str, Any]]
+    """Those that count."""
+    tasks: list[_Task]
+    adjudications: list[dict[str, Any]]
+    """Those that count."""
+    disputes: int
+    """How many labels were dealt for adjudication."""
+
+
 def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     """The store of a desk: the last label of each assessor for each response and criterion.
 
     Each assessor labels in a random order of their own. So what somebody has labeled before the work is finished is a
-    random sample of what they were dealt, and its inclusion probability is known.
+    random sample of what they were dealt, and its inclusion probability is known. An adjudication is one more row of
+    its response, with the same probability.
 
     A label "unable to judge" is no grade, and is left out. Where labels are still to be given, the probability of the
     plan is multiplied by that with which the response has come up so far.
@@ -57,15 +73,12 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
     content = SourceContent()
     for path in paths:
         if (stored := stored_labels(path, content.problems)) is not None:
-            _add_labels(str(path), *stored, content)
+            _add_labels(str(path), stored, content)
     return content
 
 
-def stored_labels(path: Path, problems: list[Problem]) -> tuple[list[dict[str, Any]], list[_Task]] | None:
-    """The labels that count in the store of a desk, with their items and comments, and all tasks.
-
-    None, and a problem, if the file is no such store.
-    """
+def stored_labels(path: Path, problems: list[Problem]) -> StoredLabels | None:
+    """What the store of a desk holds; None, and a problem, if the file is no such store."""
     # SQLite would make a file that is not there.
     if not path.is_file():
         problems.append(file_problem("unreadable", path, "no such store of labels"))
@@ -73,22 +86,37 @@ def stored_labels(path: Path, problems: list[Problem]) -> tuple[list[dict[str, A
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
             schema = store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-            if schema != (STORE_SCHEMA,):
-                message = f"a store of {shown(schema and schema[0])}, this version of judge reads {STORE_SCHEMA}"
+            if schema is None or schema[0] not in STORE_SCHEMAS:
+                expected = " or ".join(STORE_SCHEMAS)
+                message = f"a store of {shown(schema and schema[0])}, this version of judge reads {expected}"
                 problems.append(file_problem("wrong_schema", path, message))
                 return None
-            rows = store.execute(_SELECT).fetchall()
+            rows = store.execute(_SELECT.format(", ".join(_STORED), "labels")).fetchall()
             tasks: list[_Task] = store.execute(_TASKS).fetchall()
+            rulings: list[tuple[Any, ...]] = []
+            disputes = 0
+            if schema == (ADJUDICATED_SCHEMA,):
+                rulings = store.execute(_SELECT.format(", ".join(_STORED), "adjudications")).fetchall()
+                (disputes,) = store.execute("SELECT count(*) FROM dispute").fetchone()
     # A ValueError is of a text that is no UTF-8, be it of a message.
     except (sqlite3.Error, ValueError) as error:
         message = f"not a store of labels as `judge serve assess` writes it: {error}"
         problems.append(file_problem("unreadable", path, message))
         return None
-    return [dict(zip(("item", *_STORED), row, strict=True)) for row in rows], tasks
+    names = ("item", *_STORED)
+    return StoredLabels(
+        labels=[dict(zip(names, row, strict=True)) for row in rows],
+        tasks=tasks,
+        adjudications=[dict(zip(names, row, strict=True)) for row in rulings],
+        disputes=disputes,
+    )
 
 
-def _add_labels(file: str, labels: Sequence[dict[str, Any]], tasks: Sequence[_Task], content: SourceContent) -> None:
-    labeled = {(label["item"], label["criterion"], label["assessor"]) for label in labels}
+def _add_labels(file: str, stored: StoredLabels, content: SourceContent) -> None:
+    rulings = [{**label, "made": ADJUDICATED} for label in stored.adjudications]
+    labels = [*stored.labels, *rulings]
+    tasks = stored.tasks
+    labeled = {(label["item"], label["criterion"], label["assessor"]) for label in stored.labels}
     reached = come_up(tasks, labeled)
     unable = 0
     for label in labels:
@@ -107,6 +135,8 @@ def _add_labels(file: str, labels: Sequence[dict[str, Any]], tasks: Sequence[_Ta
         content.notes.append(f'{file}: {count(unable, "label")} "unable to judge" left out: no grade')
     if comments := sum(bool(label["comment"]) for label in labels if label["grade"] is None):
         content.notes.append(f"{file}: {count(comments, 'comment')} on labels that are no grade: only the store has it")
+    if stored.disputes:
+        content.notes.append(_adjudicated(file, stored))
     if left := len(tasks) - len(labeled):
         content.notes.append(
             f"{file}: {count(left, 'task')} without a label: each inclusion probability is the plan's times the share "
@@ -117,6 +147,14 @@ def _add_labels(file: str, labels: Sequence[dict[str, Any]], tasks: Sequence[_Ta
             f"{file}: {count(passed, 'task')} left for later before others that have a label: that choice is not "
             "random, and no probability makes up for it"
         )
+
+
+def _adjudicated(file: str, stored: StoredLabels) -> str:
+    """How many of the responses on which assessors differ have an adjudicated grade, in words."""
+    graded = sum(label["grade"] is not None for label in stored.adjudications)
+    dealt = count(stored.disputes, "label")
+    rest = "" if graded == stored.disputes else ", and the others keep what the assessors gave"
+    return f"{file}: of {dealt} on which assessors differ and that were dealt anew, {graded} adjudicated{rest}"
 
 
 def come_up(tasks: Sequence[_Task], labeled: Collection[_Task]) -> Mapping[tuple[int, str], float]:

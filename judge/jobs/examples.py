@@ -16,7 +16,7 @@ from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, read_labels
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.examples import ExampleCandidate, choose_examples
-from judge.gold.rows import GoldRow, check_scale, match, response_digest
+from judge.gold.rows import GoldRow, check_scale, deciding, match, response_digest
 from judge.gold.seal import GOLD_FILES, read_unsealed, refuse_other
 from judge.io.files import read_stored
 from judge.io.folder import write_atomic
@@ -134,7 +134,7 @@ def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _El
     candidates: list[ExampleCandidate] = []
     for (response_id, _), group in matched.items():
         response = responses[response_id]
-        grades = multimode(row.grade for row in group)
+        grades = multimode(row.grade for row in deciding(group))
         if len(grades) > 1:
             others["assessors tie"] += 1
         elif response.truncated or ("passages" in prompt.inputs and lacking_texts(response, pool)):

@@ -22,17 +22,18 @@ from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, Label, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
+from judge.extra.desk.adjudication import Adjudication, AdjudicationStore, EarlierLabel, shared_places
 from judge.extra.desk.app import listen, serve_desk
 from judge.extra.desk.store import DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
 from judge.gold.dealing import DOUBLE, deal, shared_items
 from judge.gold.plan import PlanRow, can_be_labeled, no_texts, plan_row, read_plan
-from judge.gold.rows import parse_gold, response_digest
+from judge.gold.rows import ADJUDICATED, parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
 from judge.gold.sheets import readable
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
 from judge.io.ids import natural_key
-from judge.io.plan import Amount, Option, Options
+from judge.io.plan import Amount, Option, Options, Positive
 from judge.io.table import Cell, tsv
 from judge.io.text import count, shown, storable
 from judge.jobs.options import criteria_of_pool
@@ -65,14 +66,20 @@ class AssessPlan(Options, section="address"):
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file, for the conversation."""
     assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True, section="who labels")]
-    """Who labels; once for each person."""
+    """Who labels, or adjudicates; once for each person."""
     double: Annotated[Amount | None, Option(metavar="SHARE")] = None
     """Share of the responses that every assessor labels (default 0.2 with several assessors)."""
     seed: Annotated[int, Option(metavar="S")] = 0
     """Seed of the orders."""
     store: Annotated[Path, Option(metavar="FILE", section="labels")]
     """SQLite file that keeps the labels."""
-    made: Literal["blind", "postedit"] = "blind"
+    adjudicate: Annotated[bool, Option(section="adjudication")] = False
+    """Deal what the assessors of --store differ on to a third person, whose grade counts."""
+    differ: Positive = 1
+    """Levels of the scale by which labels differ at least; "unable to judge" differs from any grade."""
+    blind: bool = False
+    """Hide the assessors' grades and comments from who adjudicates (default: show them, without names)."""
+    made: Annotated[Literal["blind", "postedit"], Option(section="a judge's grades")] = "blind"
     """Whether a judge's grade is shown."""
     judgments: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
     """The judge's grades for postedit: judgments.jsonl or its folder."""
@@ -92,6 +99,12 @@ class AssessPlan(Options, section="address"):
                 )
         if twice := [name for name, times in Counter(map(str.casefold, self.assessors)).items() if times > 1]:
             raise UsageError(f"--assessor {', '.join(map(shown, twice))}: given twice; two people need two names")
+        if self.adjudicate:
+            self.refuse_unused(("double", "judgments"), "an item is adjudicated once, without a judge's grade")
+            if self.made == "postedit":
+                raise UsageError("--adjudicate and --made postedit: who adjudicates sees no judge's grade")
+        else:
+            self.refuse_unused(("differ", "blind"), "they are about --adjudicate")
         if self.shared > 1:
             raise UsageError(f"--double {self.double}: expected a share from 0 to 1")
         if self.double and len(self.assessors) < 2:
@@ -107,7 +120,8 @@ class AssessPlan(Options, section="address"):
 class Work:
     """What a desk shows of a plan: what is to be labeled."""
 
-    def __init__(self, plan: AssessPlan) -> None:
+    def __init__(self, plan: AssessPlan, shared: frozenset[int] | None = None) -> None:
+        """Read what the plan names; `shared` are the places of the items that all label, where a store knows them."""
         drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
         there = pool_file(plan.pool).with_name("passages.jsonl").exists()
         pool = read_pool_folder(plan.pool, *(("passages.jsonl",) if there else ()))
@@ -128,7 +142,9 @@ class Work:
         self._answers = {
             (entry.run_id, answer.turn_id): answer.text for answer in pool.answers for entry in answer.runs
         }
-        self.shared = shared_items([response.response_id for response in rows], plan.shared, plan.seed)
+        if shared is None:
+            shared = shared_items([response.response_id for response in rows], plan.shared, plan.seed)
+        self.shared = shared
         """The places of the items that every assessor labels."""
         self.items = tuple(_item(response, row, criteria) for response, row in rows.items())
         self.suggestions = _suggestions(plan, {item.response_id: item.turn_id for item in self.items}, criteria)
@@ -304,6 +320,7 @@ _BEGINNING = 140
 """Characters of a response in the list."""
 _COLUMNS = ("place", "turn_id", "criterion", "grade", "unable", "comment")
 _UNABLE_KEY = "u"
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HEADLINE = re.compile(r"([^.:;]{1,40}\.)\s+(.+)")
 """A short first sentence, such as "Mostly grounded."."""
 _UNDECIDED = "It cannot be decided from what is shown."
@@ -357,6 +374,8 @@ class AssessDesk:
         item = self._work.items[task.item]
         shown = (item.response_id, task.criterion) in self._work.suggestions
         made = "postedit" if shown else "blind"
+        if self._store.adjudicates:
+            made = ADJUDICATED
         await asyncio.to_thread(self._store.save, visit.seat.path, task, grades.get(chosen), comment, made)
         return visit.go(f"/?after={task.place}")
 
@@ -400,7 +419,9 @@ class AssessDesk:
         tasks = self._store.tasks(visit.seat.path)
         choice = labeled.get(task.place)
         view = task_view(self._work, task, choice)
-        shown = {"choice": choice, "problem": problem, "comment": view["comment"] if comment is None else comment}
+        earlier = earlier_view(self._work.criteria[task.criterion], self._store.earlier(task))
+        shown = {"adjudicates": self._store.adjudicates, "earlier": earlier}
+        shown |= {"choice": choice, "problem": problem, "comment": view["comment"] if comment is None else comment}
         first = not any(tasks[place - 1].criterion == task.criterion for place in labeled)
         status = 422 if problem else 200
         return visit.page("assess_task.html", status, view=view, first=first, **shown, **self._shown(visit))
@@ -469,6 +490,19 @@ def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, obj
     }
 
 
+def earlier_view(criterion: Criterion, labels: Sequence[EarlierLabel]) -> list[dict[str, object]]:
+    """What the page of an adjudicator shows of each label, under a letter in place of a name."""
+    return [
+        {
+            "letter": _LETTERS[place] if place < len(_LETTERS) else str(place + 1),
+            "grade": label.grade,
+            "words": label_words(criterion, label.grade),
+            "comment": readable(label.comment),
+        }
+        for place, label in enumerate(labels)
+    ]
+
+
 def question(criterion: Criterion) -> str:
     """What a prompt asks after all it has shown; empty if it only shows."""
     return " ".join(PLACEHOLDER.sub("", criterion.user).split())
@@ -523,6 +557,10 @@ def _value(grade: int | None) -> str:
 @contextmanager
 def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]]:
     """Open a desk and its store, which are closed at the end; `.app()` of the desk is an ASGI application."""
+    if plan.adjudicate:
+        with _adjudication_store(plan, work := Work(plan, shared_places(plan.store))) as adjudications:
+            yield AssessDesk(work, adjudications), adjudications
+        return
     work = Work(plan)
     dealt = deal([item.response_id for item in work.items], plan.assessors, plan.shared, plan.seed)
     with LabelStore(
@@ -534,6 +572,23 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
         dealt=dealt,
     ) as store:
         yield AssessDesk(work, store), store
+
+
+def _adjudication_store(plan: AssessPlan, work: Work) -> AdjudicationStore:
+    """The store of a plan, for those who adjudicate."""
+    levels: dict[str, Sequence[int]] = {}
+    for name, criterion in work.criteria.items():
+        levels[name] = sorted(level.grade for level in criterion.scale.levels)
+    adjudication = Adjudication(
+        adjudicators=plan.assessors,
+        differ=plan.differ,
+        blind=plan.blind,
+        seed=plan.seed,
+        levels=levels,
+    )
+    # Who assesses, and how much of it twice, is the store's.
+    settings = {name: value for name, value in work.settings.items() if name not in ("assessors", "double")}
+    return AdjudicationStore(plan.store, settings, adjudication)
 
 
 def serve_assess(
@@ -551,6 +606,8 @@ def serve_assess(
     with open_assess_desk(plan) as (assess, store):
         if assess.not_dealt:
             note(f"{count(assess.not_dealt, assess.noun)} not dealt: no text of the passage")
+        for words in store.notes:
+            note(words)
         listener = listen(plan.host, plan.port)
         serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
         return tuple((seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats)

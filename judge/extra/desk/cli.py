@@ -14,7 +14,7 @@ def assess(plan: AssessPlan) -> int:
 
     Each assessor gets a link, an order of their own and nobody else's labels. No grade of a judge is shown, unless
     --made postedit asks for it. Every label is on the disk before the page says so; the same command resumes.
-    `judge gold import desk` makes gold of the labels.
+    `judge gold import desk` makes gold of the labels. --adjudicate deals what two people differ on to a third.
     """
     for assessor, labels, tasks in serve_assess(plan, say_links, say):
         say(f"{assessor}: {labels} of {tasks} labeled")

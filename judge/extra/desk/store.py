@@ -9,7 +9,7 @@ import itertools
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from judge.errors import InputError, OperationalError
 from judge.extra.desk.app import Busy, Seat, checked_token, new_token
 from judge.gold import UNABLE
 from judge.gold.plan import PlanRow
-from judge.gold.sources import STORE_SCHEMA
+from judge.gold.sources import STORE_SCHEMA, STORE_SCHEMAS
 
 
 @contextlib.contextmanager
@@ -48,36 +48,61 @@ def locked(path: Path) -> Iterator[None]:
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE assessor (assessor INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL);
 CREATE TABLE item (
     item INTEGER PRIMARY KEY, turn_id TEXT NOT NULL, topic_id TEXT NOT NULL, response_id TEXT NOT NULL,
     text_sha256 TEXT NOT NULL, run_id TEXT, inclusion_probability REAL NOT NULL, stratum TEXT NOT NULL,
     shared INTEGER NOT NULL
 );
-CREATE TABLE task (
+"""
+_ROUND = """
+CREATE TABLE {people} (assessor INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL);
+CREATE TABLE {tasks} (
     assessor INTEGER NOT NULL, place INTEGER NOT NULL, item INTEGER NOT NULL, criterion TEXT NOT NULL,
     PRIMARY KEY (assessor, place)
 );
-CREATE TABLE label (
+CREATE TABLE {labels} (
     number INTEGER PRIMARY KEY AUTOINCREMENT, assessor INTEGER NOT NULL, item INTEGER, criterion TEXT, grade INTEGER,
     unable INTEGER, comment TEXT, made TEXT, at TEXT NOT NULL, undoes INTEGER
 );
-CREATE VIEW labels AS
-    SELECT item, assessor.name AS assessor, turn_id, topic_id, response_id, text_sha256, run_id, criterion, grade,
+CREATE VIEW {view} AS
+    SELECT item, {people}.name AS assessor, turn_id, topic_id, response_id, text_sha256, run_id, criterion, grade,
         unable, comment, made, inclusion_probability, stratum, shared, at
-    FROM label JOIN assessor USING (assessor) JOIN item USING (item)
+    FROM {labels} JOIN {people} USING (assessor) JOIN item USING (item)
     WHERE number IN (
-        SELECT max(number) FROM label
-        WHERE undoes IS NULL AND number NOT IN (SELECT undoes FROM label WHERE undoes IS NOT NULL)
-        GROUP BY label.assessor, item, criterion
+        SELECT max(number) FROM {labels}
+        WHERE undoes IS NULL AND number NOT IN (SELECT undoes FROM {labels} WHERE undoes IS NOT NULL)
+        GROUP BY {labels}.assessor, item, criterion
     );
 """
 
 
+class Round(NamedTuple):
+    """How the tables are called that hold one round of labels: who labels what, and the labels."""
+
+    people: str
+    tasks: str
+    labels: str
+    view: str
+    """The labels that count."""
+
+    def create(self, write: sqlite3.Connection) -> None:
+        """Make the tables."""
+        for statement in filter(str.strip, self.sql(_ROUND).split(";\n")):
+            write.execute(statement)
+
+    def sql(self, statement: str) -> str:
+        """A statement about the tables, in which their roles stand in braces."""
+        return statement.format(**self._asdict())
+
+
+_PEOPLE = "SELECT assessor, name, token FROM {people} ORDER BY assessor"
+_TASKS = "SELECT * FROM {tasks} ORDER BY assessor, place"
+_GIVEN = "SELECT number, assessor, item, criterion, grade, comment, undoes FROM {labels} ORDER BY number"
 _ADD = (
-    "INSERT INTO label (assessor, item, criterion, grade, unable, comment, made, undoes, at) "
+    "INSERT INTO {labels} (assessor, item, criterion, grade, unable, comment, made, undoes, at) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+ASSESSING = Round(people="assessor", tasks="task", labels="label", view="labels")
 STORE = "labels.sqlite"
 """Name of a store in a folder."""
 PATIENCE = 5
@@ -101,6 +126,12 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     other `settings`, by names of options, is refused. `dealt` has for each assessor the places of the items, in order.
     """
 
+    round = ASSESSING
+    adjudicates = False
+    """Whether what is kept are adjudications."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of the deal, a sentence each."""
+
     def __init__(
         self,
         path: Path,
@@ -110,21 +141,31 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         assessors: Sequence[str],
         dealt: Sequence[Sequence[int]],
     ) -> None:
-        self.path = _itself(path / STORE if path.is_dir() else path)
+        def prepare(connection: sqlite3.Connection) -> Callable[[sqlite3.Connection], None] | None:
+            if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                check_settings(connection, self.path, settings)
+                return None
+            return lambda write: _create(write, settings, items, shared, assessors, dealt)
+
+        self._open_file(path, prepare)
+
+    def _open_file(
+        self, path: Path, prepare: Callable[[sqlite3.Connection], Callable[[sqlite3.Connection], None] | None]
+    ) -> None:
+        """Open the file, and write what `prepare` finds that is to be written first."""
+        self.path = store_file(path)
         with contextlib.ExitStack() as held:
             held.enter_context(locked(self.path))
             self._connection = _connected(self.path)
             held.callback(self._connection.close)
             try:
-                new = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-                if not new:
-                    # Before anything is changed: the file may be somebody else's.
-                    _check(self._connection, self.path, settings)
+                # Before anything is changed: the file may be somebody else's.
+                lacking = prepare(self._connection)
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")
-                if new:
+                if lacking is not None:
                     with _writing(self._connection, self.path) as write:
-                        _create(write, settings, items, shared, assessors, dealt)
+                        lacking(write)
                 self._read()
             except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
                 raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
@@ -135,16 +176,17 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     def _read(self) -> None:
         read = self._connection.execute
         self.seats = tuple(
-            Seat(str(int(number)), name, checked_token(token))
-            for number, name, token in read("SELECT assessor, name, token FROM assessor ORDER BY assessor")
+            Seat(str(int(number)), name, checked_token(token)) for number, name, token in read(self.round.sql(_PEOPLE))
         )
         self._tasks: dict[str, list[DeskTask]] = {seat.path: [] for seat in self.seats}
-        for assessor, place, item, criterion in read("SELECT * FROM task ORDER BY assessor, place"):
+        for assessor, place, item, criterion in read(self.round.sql(_TASKS)):
             self._tasks[str(assessor)].append(DeskTask(place, item - 1, criterion))
         self.shared = dict.fromkeys(self._tasks, 0)
         """How many tasks of each seat are of items that every assessor labels."""
-        for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
-            self.shared[str(assessor)] = shared
+        if not self.adjudicates:
+            sums = "SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"
+            for assessor, shared in read(sums):
+                self.shared[str(assessor)] = shared
         self._named = {
             item - 1: (turn_id, response_id)
             for item, turn_id, response_id in read("SELECT item, turn_id, response_id FROM item")
@@ -157,9 +199,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         for seat, tasks in self._tasks.items():
             for task in tasks:
                 places[seat, task.item, task.criterion] = task
-        for number, assessor, item, criterion, grade, comment, undoes in read(
-            "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
-        ):
+        for number, assessor, item, criterion, grade, comment, undoes in read(self.round.sql(_GIVEN)):
             path = str(assessor)
             if undoes is not None:
                 self._take_back(path)
@@ -190,6 +230,10 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._held.close()
+
+    def earlier(self, task: DeskTask) -> Sequence[Any]:
+        """What others gave the item of a task, as far as an assessor may see it: nothing."""
+        return ()
 
     def tasks(self, path: str) -> Sequence[DeskTask]:
         """The tasks of the assessor with this seat, in order; the first has place 1."""
@@ -244,7 +288,8 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         if _identity(self.path) != self._identity:
             raise OperationalError(f"{self.path}: was moved, removed or replaced while it was in use")
         with _writing(self._connection, self.path) as write:
-            added = write.execute(_ADD, (*row, datetime.now(UTC).isoformat(timespec="seconds")))
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            added = write.execute(self.round.sql(_ADD), (*row, now))
         return int(added.lastrowid or 0)
 
 
@@ -278,6 +323,7 @@ def _create(
                 tasks.append((number, place, index + 1, criterion))
     for statement in filter(str.strip, TABLES.split(";\n")):
         write.execute(statement)
+    ASSESSING.create(write)
     write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", STORE_SCHEMA), *settings.items()])
     write.executemany(
         "INSERT INTO assessor VALUES (?, ?, ?)",
@@ -304,10 +350,10 @@ def _create(
     write.executemany("INSERT INTO task VALUES (?, ?, ?, ?)", tasks)
 
 
-def _check(connection: sqlite3.Connection, path: Path, settings: Mapping[str, str]) -> None:
+def check_settings(connection: sqlite3.Connection, path: Path, settings: Mapping[str, str]) -> None:
     """Refuse a store that was made with other settings."""
     stored = dict(connection.execute("SELECT key, value FROM meta"))
-    if stored.pop("schema", None) != STORE_SCHEMA:
+    if stored.pop("schema", None) not in STORE_SCHEMAS:
         raise InputError(f"{path}: no store of labels that this version of judge knows")
     if differ := [name for name in settings if settings[name] != stored.get(name)]:
         told = "; ".join(f"{name}: {stored.get(name)} there, {settings[name]} here" for name in differ)
@@ -339,8 +385,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _itself(path: Path) -> Path:
-    """The file behind a name: under two names it would have two locks."""
+def store_file(path: Path) -> Path:
+    """The file of a store that is named, or is in the folder that is: under two names it would have two locks."""
+    path = path / STORE if path.is_dir() else path
     real = Path(os.path.realpath(path)) if path.is_symlink() else path
     if real.is_file() and real.stat().st_nlink > 1:
         raise InputError(f"{path}: has another name too (a hard link), and labels could get lost: use a copy of it")
