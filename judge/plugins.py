@@ -8,6 +8,7 @@ formats      a `Format` of `judge/runs/formats/`, or a module with `RULES`, `sni
 judges       a `Backend`: the module that opens judges of the name `NAME/...`, and the facts about them
 prompts      a folder of prompt files, `<criterion>/<variant>.md`
 statistics   a `Statistic` of agreement
+optimizers   a function from a `Round` of `judge improve` to texts of prompt files
 """
 
 import importlib
@@ -27,6 +28,7 @@ TABLES = {
     "judges": ("module",),
     "prompts": ("is_dir", "glob"),
     "statistics": ("formula", "about", "shown"),
+    "optimizers": ("__call__",),
 }
 """The tables to which other packages may add, and what each of their rows has."""
 
@@ -102,6 +104,7 @@ ANNEXES = {
         },
     ),
     "probe": Annex({"probe": "test a judge itself on altered responses: injections, altered facts, other words"}),
+    "improve": Annex({"improve": "better wordings of a prompt, chosen on dev gold and proven once on sealed gold"}),
     "bench": Annex(
         {
             "bench": "measure a judge on public labels by people, and write its card",

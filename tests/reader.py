@@ -289,6 +289,15 @@ def _folder(path: Path) -> Path:
     return path
 
 
+def _wordings(path: Path) -> None:
+    """Two wordings of the prompt for groundedness."""
+    text = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
+    for name, rule in {"brief": "Be brief.", "strict": "Check every figure."}.items():
+        (_folder(path) if not path.exists() else path).joinpath(f"{name}.md").write_text(
+            text.replace("# User\n", f"{rule}\n\n# User\n"), encoding="utf-8"
+        )
+
+
 BEGIN = ("Fully attributable", "Not fully attributable")
 SPANS = "1\tacacia tree\n2\tRed Sox\n3\tgolden ratio\n4\tfifth amendment\n"
 
@@ -321,6 +330,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     **{f"docs/gold.md: {name}.csv": _assessed for name in ("labels", "labels-ann", "labels-bob")},
     "judge gold: labels": _assessed,
     **_several(_example("../prompts/groundedness/graded.md"), "my.md mine/a.md mine/b.md"),
+    "wordings": _wordings,
     **_several(_grades, "people.qrel crowd.qrel assessor.qrel worker.qrel response_relevance.qrel"),
     "response_groundedness.qrel": _grades,
     **_several(

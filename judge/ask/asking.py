@@ -174,9 +174,14 @@ class Asking:
         return StoredResults.joined(replies)
 
     def ask_model(
-        self, model: Model, wanted: Sequence[Task], settings: Settings, report: Callable[[Progress], None]
+        self,
+        model: Model,
+        wanted: Sequence[Task],
+        settings: Settings,
+        report: Callable[[Progress], None],
+        kind: type[Questions] = Questions,
     ) -> StoredResults:
-        """Run the loop once, within the rest of the budget of the job."""
+        """Run the loop once, within the rest of the budget of the job; `kind` of questions: by default, for grades."""
         self.prepare(model)
         before = self.spent
         last = Progress(done=0, total=len(wanted), recalled=0, failures=0, cost=0.0)
@@ -194,13 +199,8 @@ class Asking:
 
         if self._engine is not None:
             model = self._engine(model, min(settings.concurrency, len(wanted)), waiting)
-        questions = Questions(
-            model=model, journal=self.journal, pool=self.pool, turns=self.turns, account=self._account
-        )
-        loop = Loop(questions, self.journal, settings, report=counted, folder=self.place.out)
-        results = loop.run_to_end(wanted)
-        self.journal.shrink()
-        return results
+        questions = kind(model=model, journal=self.journal, pool=self.pool, turns=self.turns, account=self._account)
+        return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
     def _ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
         """As `ask_model`; if the model cannot be fetched, a failure for each task that the journal cannot settle."""

@@ -156,13 +156,17 @@ class Questions:
 
     def request(self, task: Task, form: AnswerForm, dialect: Dialect | None = None) -> Request:
         """A first request of a task, as the endpoint takes it."""
-        request = render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
+        request = self.rendered(task, form)
         omitted = {*self.model.omitted, *(dialect or self.endpoint.dialect).omitted}
         if not omitted:
             return request
         if "system" in omitted:
             request = without_system(request)
         return msgspec.structs.replace(request, omitted=tuple(sorted(omitted)))
+
+    def rendered(self, task: Task, form: AnswerForm) -> Request:
+        """A first request of a task, as its prompt says it."""
+        return render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
 
     def inquiry(self, task: Task, request: Request) -> Inquiry:
         """What is asked about a task, beginning with a request."""

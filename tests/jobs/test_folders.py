@@ -28,7 +28,7 @@ CALLERS = set(
     jobs/validation crowd/outputs jobs/calibration/__init__ jobs/leaderboard
     jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job
     extra/evaluate/rankings extra/evaluate/qrels extra/nuggets/create extra/nuggets/questions
-    extra/nuggets/scoring extra/probe/job jobs/folder jobs/release/__init__ jobs/run report/job
+    extra/nuggets/scoring extra/probe/job extra/improve/job jobs/folder jobs/release/__init__ jobs/run report/job
     """.split()
 )
 """The modules that write a folder."""
@@ -84,6 +84,9 @@ WRITERS = {
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
+    "improve": Writer("improve.sha256",
+        "improve --gold {}/grounded/gold.jsonl --pool {}/judged --prompt groundedness/graded --proposer "
+        "{}/wording.md --model baseline/overlap --replicates 200 --permutations 200"),
     "nuggets-create": Writer("bank.sha256",
         f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite"),
     "nuggets-match": Writer("matches.sha256",
@@ -211,6 +214,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+    shutil.copy(PROJECT / "prompts/groundedness/graded.md", folder / "wording.md")
     _calibration(folder)
     _public(folder / "public")
     call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")

@@ -90,7 +90,7 @@ def calibrate_judges(
         panels = with_rankings(inputs, panels, labeled, shown.steps)
         if inputs.out:
             make_folder(inputs.out)
-        calibration = _compared(inputs, labeled, panels, unmatched, shown.steps)
+        calibration = compare_labels(inputs, labeled, panels, unmatched, shown.steps)
         seal = labeled.record.seal if labeled.record else None
         entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
         if inputs.certificate is not None:
@@ -134,7 +134,7 @@ def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = 
     return forecast_models(CalibrationInputs(plan, progress or quiet))
 
 
-def _compared(
+def compare_labels(
     inputs: CalibrationInputs,
     labeled: LabeledGold,
     panels: tuple[Panel, ...],

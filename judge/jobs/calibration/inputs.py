@@ -48,6 +48,7 @@ from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.judges.backends.baseline import BASELINES
+from judge.judges.model import Model
 from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.lists import read_families
@@ -103,7 +104,7 @@ class ComparedJudges(Options, section="reading"):
         tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True, section="asking")
     ] = ()
     """Prompt, as criterion/variant or a file of your own, also one that judgments are under; may be repeated."""
-    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    models: Annotated[tuple[str | Model, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
     """A judge; may be repeated."""
     samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES), Option(metavar="N")] = 1
     """Ask each question N times, for test-retest."""

@@ -194,12 +194,12 @@ class CalibrationJudges:
         models = [open_one(name, options, self.prompts, settings, keys=keys) for name in dict.fromkeys(plan.models)]
         self.judges = tuple(Judge((model,), options, settings) for model in models)
         """A judge for each model."""
-        check_prices(plan.models, models, settings)
+        check_prices([*map(str, plan.models)], models, settings)
         self.dev = tuple(row for row in gold if row.split != "test")
         """The gold that is not held out."""
         unjudged = (
             Labels(
-                judge=plan.models[0],
+                judge=str(plan.models[0]),
                 prompt=prompt.prompt_id,
                 prompt_digest=prompt.digest,
                 source="",
@@ -246,7 +246,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         endpoints: dict[str, str] = {}
         for judge in judges:
             endpoints.update((judge.name, model.endpoint) for model in judge.models if model.endpoint)
-        asked = _asked(inputs, chosen, endpoints)
+        asked = question_to_gold(inputs, chosen, endpoints)
 
         def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
             for column in chosen if rows else ():
@@ -264,13 +264,15 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         labels=labels,
         record=record,
         warnings=warnings,
-        files=_answer_files(results),
+        files=answer_files(results),
         accounts=asking.accounts,
         endpoints=endpoints,
     )
 
 
-def _asked(inputs: CalibrationInputs, chosen: Sequence[JudgeColumn], endpoints: Mapping[str, str]) -> dict[str, Any]:
+def question_to_gold(
+    inputs: CalibrationInputs, chosen: Sequence[JudgeColumn], endpoints: Mapping[str, str]
+) -> dict[str, Any]:
     """What is asked of sealed grades, beside the panels."""
     plan = inputs.plan
     judges = sorted({column.judge for column in chosen} & endpoints.keys())
@@ -307,7 +309,7 @@ def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     return JobForecast(counts, rows)
 
 
-def _answer_files(results: Sequence[Judgment | Failure]) -> dict[str, bytes]:
+def answer_files(results: Sequence[Judgment | Failure]) -> dict[str, bytes]:
     """The files of what the models said, by name, each sorted by judge and prompt."""
     ordered = sorted(
         results, key=lambda result: (natural_key(result.judge), natural_key(f"{result.criterion}/{result.variant}"))

@@ -1,7 +1,7 @@
 """The look that a calibration takes at sealed grades: what it asks of them, and the record of that."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,11 +59,12 @@ def open_test(
     asked: Mapping[str, Any],
     labels: tuple[Labels, ...],
     judged: Callable[[tuple[GoldRow, ...]], tuple[Labels, ...]],
+    beside: Collection[str] = (),
 ) -> tuple[tuple[GoldRow, ...], tuple[Labels, ...], LookRecord | None]:
     """All rows, and the labels together with the baseline; opening sealed grades is logged, and the record returned.
 
     `asked`: what is asked of the gold, beside the panels. `judged`: from the held-out rows to the labels of all rows;
-    it may ask a judge.
+    it may ask a judge. `beside`: prompts that held-out grades are compared under, beside that of the chosen judge.
     """
     test = inputs.plan.test
     dev = inputs.gold.rows
@@ -92,7 +93,7 @@ def open_test(
         both = (*dev, *rows)
         compared(both, labels)
         everything = with_baselines(inputs, both, judged(rows))
-        return gold_look(inputs, asked, compared(both, everything))
+        return gold_look(inputs, asked, compared(both, everything), beside)
 
     margins: dict[str, float] = {}
     if inputs.certificate is not None:
@@ -103,8 +104,10 @@ def open_test(
     return (*dev, *rows), everything, LookRecord(opening, certified)
 
 
-def gold_look(inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel]) -> seals.Look:
-    """The look that a calibration takes at the grades that its verdicts rest on.
+def gold_look(
+    inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel], beside: Collection[str] = ()
+) -> seals.Look:
+    """The look that a calibration takes at the grades that its verdicts rest on; `beside` is as for `open_test`.
 
     Two calibrations ask the same question only if they set the same labels beside the same responses. So whoever drops
     responses from a pool, or asks a judge anew, takes another look. The digests cover no grade by an assessor.
@@ -116,8 +119,10 @@ def gold_look(inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Seque
     for panel in panels:
         split: Split = "test" if "test" in panel.split else panel.split[0]
         mask = panel.within(split)
-        chosen = choose(panel, "dev") if "test" in panel.split else None
-        judged = candidates(panel) if split != "test" else (chosen,) if chosen else ()
+        judged = candidates(panel)
+        if split == "test":
+            chosen = choose(panel, "dev")
+            judged = tuple(column for column in judged if column is chosen or column.prompt in beside)
         baselines = [column for column in panel.columns if column.baseline] if judged else []
         labels = [_labels(panel, column, mask) for column in (*judged, *baselines)]
         places = np.flatnonzero(mask).tolist()

@@ -1,0 +1,47 @@
+"""The command `judge improve`."""
+
+from judge.cli.declared import FileOfOptions
+from judge.cli.parser import read_examples
+from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say, say_all
+from judge.cli.spending import DryRunOption, print_calls, print_forecast, say_accounts
+from judge.extra.improve.job import forecast_improvement, improve_prompt
+from judge.extra.improve.page import candidates_table, sentences
+from judge.extra.improve.plan import ImprovePlan
+
+
+def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: FileOfOptions) -> int:
+    """Search for a better wording of a prompt on gold, and prove its gain once on sealed gold.
+
+    In each round a proposer sees the wordings that agree best with assessors, and where they do not, and writes others.
+    Each is asked on the dev part. The scale, the inputs and the answer form stay. A round that gains nothing is the
+    last one. Then the sealed test is opened once: GAINED if the 95 % interval of the paired gain over the first prompt,
+    over topics, lies above 0; NOT GAINED if none of it does; else INCONCLUSIVE. Without --test the word is UNPROVEN.
+    Exit code 0 only for GAINED. The same command goes on where an earlier one stopped, and pays for nothing twice.
+    """
+    if trial.dry_run:
+        with progress("reading gold") as line:
+            forecast = forecast_improvement(plan, line)
+        print_fact("dev", f"{forecast.counts['items']:,} judgments under each wording")
+        print_fact("wordings", f"the first and at most {forecast.counts['wordings']:,} others")
+        for row in forecast.models:
+            print_calls(row, {"requests at most": f"{row.judgments:,}"})
+        if forecast.counts["test_judgments"]:
+            print_fact("test grades", f"at most {forecast.counts['test_judgments']:,} judgments on top")
+        print_forecast(forecast)
+        return 0
+    with progress("reading gold") as line:
+        outcome = improve_prompt(plan, progress=line)
+    print_grids((candidates_table(outcome.ledger),), output.format)
+    if output.format == "table":
+        print()
+        for sentence in sentences(outcome):
+            print_text(sentence)
+    say_all(outcome.warnings, "Warning: ")
+    say_accounts(outcome.accounts)
+    say(f"the prompt: {outcome.prompt}; everything else is beside it; start with improve.md there")
+    return 0 if outcome.word == "GAINED" else 1
+
+
+COMMANDS = {"improve": main}
+
+EXAMPLES = read_examples(__file__)

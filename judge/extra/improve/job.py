@@ -1,0 +1,227 @@
+"""Better wordings of a prompt, from gold and a judge to files: what `judge improve` does, for use from Python.
+
+Wordings are tried on dev alone. The sealed test is opened once, at the end, for the first prompt and the chosen one.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace as changed_record
+
+from judge.ask.asking import Asking, Judge
+from judge.ask.criteria import find_criterion, prompt_path
+from judge.ask.forecast import AskingForecast, JobForecast
+from judge.ask.progress import Progress, job_progress
+from judge.ask.records import JOURNAL, Task
+from judge.ask.results import Labels
+from judge.calibrate.certificate import certificate_bytes, make_certificate
+from judge.calibrate.findings import Calibration
+from judge.calibrate.panel import Panel
+from judge.errors import InputError
+from judge.extra.improve import GainWord, Wordings, word_of_gain
+from judge.extra.improve.page import CANDIDATES, PAGE, ImproveOutcome, candidates_tsv, improve_markdown
+from judge.extra.improve.plan import ImprovePlan
+from judge.extra.improve.proposers import ModelProposer, PreparedWordings, Proposer, open_proposer
+from judge.extra.improve.rewriting import RefusedWordingError, checked_wording, rewriting_prompt, standing, with_variant
+from judge.extra.improve.search import WordingSearch
+from judge.gold.rows import GoldRow
+from judge.gold.seal import SEAL
+from judge.io.files import read_stored
+from judge.io.folder import replace_folder
+from judge.io.steps import ProgressLine, Step, Steps, quiet
+from judge.jobs.calibration import CERTIFICATE, certified, compare_labels
+from judge.jobs.calibration.inputs import CalibrationInputs, make_comparison
+from judge.jobs.calibration.labels import CalibrationJudges, LabeledGold, answer_files, question_to_gold
+from judge.jobs.calibration.look import open_test
+from judge.records import Criterion, Estimate
+
+RECORD = "improve.sha256"
+
+
+def improve_prompt(
+    plan: ImprovePlan,
+    now: datetime | None = None,
+    *,
+    report: Callable[[Progress], None] | None = None,
+    progress: bool | ProgressLine = False,
+) -> ImproveOutcome:
+    """Search for a better wording on dev, test it once, and write the output folder.
+
+    `now`: for the certificate and the ledger of sealed grades; by default the clock's time. `report` and `progress`: as
+    for `run`. If asking stops early, the same call goes on from there.
+    """
+    now = now or datetime.now(UTC)
+    with job_progress(progress, report) as shown:
+        inputs = CalibrationInputs(plan.calibration, shown.steps)
+        first, content = first_prompt(inputs, plan)
+        judges = CalibrationJudges(inputs)
+        check_dev_topics(judges.dev, first)
+        proposer = open_proposer(plan.proposer or plan.model, plan, keys=not (plan.out / JOURNAL).exists())
+        with Asking(judges.place, judges.pool, judges.turns, shown) as asking:
+            if isinstance(proposer, ModelProposer):
+                proposer.asking = asking
+            search = WordingSearch(plan, judges, asking, first=first, content=content, proposer=proposer)
+            search.run(shown.steps)
+            labeled = label_test(search, now)
+            labeled = labeled._replace(
+                warnings=asking.notes([model for judge in judges.judges for model in judge.models], search.results),
+                accounts=asking.accounts,
+            )
+        return _outcome(plan, search, labeled, now, shown.steps)
+
+
+def first_prompt(inputs: CalibrationInputs, plan: ImprovePlan) -> tuple[Criterion, str]:
+    """The prompt to improve, with the text of its file."""
+    first = find_criterion(plan.prompt)
+    inputs.prompts[first.prompt_id] = first
+    content = read_stored(prompt_path(plan.prompt)).decode("utf-8-sig").replace("\r\n", "\n")
+    return first, content
+
+
+def check_dev_topics(dev: Sequence[GoldRow], first: Criterion) -> None:
+    """Refuse gold without an open grade under the criterion."""
+    if not any(row.criterion == first.name for row in dev):
+        raise InputError(f"no grade of {first.name} that is not held out: `judge gold split` makes a dev part")
+
+
+def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
+    """The labels of both parts: with a better wording and sealed grades, these are opened once; else they stay closed.
+
+    The first prompt and the chosen one are asked before the seal is opened, so that the look names what it compares.
+    """
+    judges = search.judges
+    inputs = judges.inputs
+    results = search.results
+    chosen = search.chosen
+    dev_labels = judges.sources(results)
+    if judges.seal is None or chosen is search.first:
+        closed = CalibrationInputs(inputs.plan.with_values(test=None, seal=None))
+        closed.prompts = inputs.prompts
+        rows, labels, record = open_test(closed, now, {}, dev_labels, lambda rows: dev_labels)
+        return LabeledGold(tuple(row for row in rows if row.split != "test"), labels, record, ())
+    (judge,) = judges.judges
+    endpoints = {model.name: model.endpoint for model in judge.models if model.endpoint}
+    best = search.wordings.best
+    asked = {
+        "improved": search.first.digest,
+        **question_to_gold(inputs, [best] if best else [], endpoints),
+    }
+
+    def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
+        if rows:
+            search.ask([search.first, chosen], rows)
+        return judges.sources(results)
+
+    rows, labels, record = open_test(
+        inputs, now, asked, dev_labels, held_out, beside=(search.first.prompt_id, chosen.prompt_id)
+    )
+    return LabeledGold(rows, labels, record, (), endpoints=endpoints)
+
+
+def _outcome(
+    plan: ImprovePlan, search: WordingSearch, labeled: LabeledGold, now: datetime, steps: Steps
+) -> ImproveOutcome:
+    """What the labels come to; the files are written."""
+    inputs = search.judges.inputs
+    panels, unmatched = make_comparison(inputs, labeled.rows, labeled.labels)
+    panels = tuple(search.first_in_front(panel) for panel in panels)
+    found = compare_labels(inputs, labeled, panels, unmatched, steps)
+    (panel,) = panels
+    gain = None
+    if labeled.record is not None:
+        tested = Wordings(panel, "test", search.first.prompt_id)
+        gain = tested.gain(tested.columns[search.chosen.prompt_id], plan.resampling_seed)
+    word, because = word_of(plan, search, gain)
+    seal = labeled.record.seal if labeled.record else None
+    entries = certified(inputs, panels, found, seal, labeled.endpoints)
+    certificate = make_certificate(entries, now.date().isoformat())
+    ledger = search.ledger(_seen(found, panel))
+    outcome = ImproveOutcome(
+        word=word,
+        because=because,
+        ledger=ledger,
+        first=search.first.prompt_id,
+        chosen=search.chosen.prompt_id,
+        prompt=plan.out / f"{search.chosen.variant}.md",
+        gain=gain,
+        certificate=certificate,
+        warnings=found.warnings,
+        accounts=labeled.accounts,
+    )
+    steps(Step("writing"))
+    files: dict[str, bytes] = {
+        **{f"candidates/{variant}.md": text.encode() for variant, text in search.contents.items()},
+        f"{search.chosen.variant}.md": search.contents[search.chosen.variant].encode(),
+        CANDIDATES: candidates_tsv(ledger),
+        PAGE: improve_markdown(outcome),
+        **answer_files(search.results),
+        CERTIFICATE: certificate_bytes(certificate, plan.out / CERTIFICATE),
+    }
+    replace_folder(plan.out, files, RECORD, inputs=inputs.plan.gold, last=CERTIFICATE)
+    return outcome
+
+
+def _seen(found: Calibration, panel: Panel) -> int:
+    """How many questions the sealed grades have been opened for, this one included."""
+    return next((looks.number for looks in found.looks if looks.criterion == panel.criterion), 0)
+
+
+def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> tuple[GainWord, str]:
+    """The word, and why it is not GAINED."""
+    if gain is not None:
+        word = word_of_gain(gain)
+        if word == "GAINED":
+            return word, ""
+        if gain.low is None:
+            return word, f"no interval of the gain: {gain.reason}"
+        return word, "the interval holds 0" if word == "INCONCLUSIVE" else "the interval does not lie above 0"
+    if search.chosen is search.first:
+        tried = "no wording agreed better on dev"
+        return "NOT GAINED", tried if plan.test is None else f"{tried}, so that the seal stays closed"
+    beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)
+    how = "--test names the sealed grades beside them" if beside else "`judge gold split` seals some topics for --test"
+    return "UNPROVEN", f"gold has no test topics here; {how}"
+
+
+def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast:
+    """Count what `improve_prompt` would send at most; sealed grades stay closed.
+
+    Wordings that nobody has written yet count as long as the first prompt.
+    """
+    inputs = CalibrationInputs(plan.calibration, steps)
+    first, content = first_prompt(inputs, plan)
+    judges = CalibrationJudges(inputs, dry=True)
+    check_dev_topics(judges.dev, first)
+    proposer: Proposer = open_proposer(plan.proposer or plan.model, plan, keys=False)
+    most = plan.variants * plan.rounds
+    wordings: list[Criterion] = [first]
+    if isinstance(proposer, PreparedWordings):
+        for proposal in proposer.proposals[:most]:
+            try:
+                wordings.append(checked_wording(proposal.content, proposal.name, first, {}))
+            except RefusedWordingError:
+                continue
+    else:
+        wordings += [with_variant(first, f"{first.variant}-{number}") for number in range(1, most + 1)]
+    (judge,) = judges.judges
+    with AskingForecast(judges.place, judges.pool, judges.turns) as forecasts:
+        rows = forecasts.forecast(judge, judges.tasks(judges.dev, wordings))
+        if isinstance(proposer, ModelProposer):
+            rows += forecasts.forecast(*_proposals(proposer, judges, content, plan))
+    items = len(judges.tasks(judges.dev, [first]))
+    sealed = len(judges.seal.test.items) if judges.seal else 0
+    return JobForecast({"items": items, "wordings": len(wordings) - 1, "test_judgments": 2 * sealed}, rows)
+
+
+def _proposals(
+    proposer: ModelProposer, judges: CalibrationJudges, content: str, plan: ImprovePlan
+) -> tuple[Judge, list[Task]]:
+    """A proposer and requests about as long as those for all wordings would be."""
+    rewriting = changed_record(rewriting_prompt(), user="{{response}}")
+    graded = {row.turn_id for row in judges.dev}
+    items = [response.text for response in judges.pool.responses if response.turn_id in graded][: plan.shown]
+    text = "\n".join([content, rewriting_prompt().user, *items])
+    tasks = []
+    for number in range(plan.variants * plan.rounds):
+        tasks.append(Task(standing(str(number), f"{number}\n{text}"), rewriting))
+    return proposer.judge, tasks

@@ -1,0 +1,181 @@
+"""The ledger of all wordings that were tried, and what a reader is told of an improvement. Pure."""
+
+from pathlib import PurePath
+from typing import Any
+
+from judge.ask.account import JudgeAccount
+from judge.calibrate.certificate import Certificate
+from judge.extra.improve import GainWord
+from judge.io.table import Column, RecordColumns, Table, fields, records_table, records_tsv
+from judge.io.text import code, count, dollars, interval, number, prose
+from judge.records import Estimate, Record
+
+CANDIDATES = "candidates.tsv"
+PAGE = "improve.md"
+
+
+class LedgerLine(Record, frozen=True):
+    """One wording."""
+
+    candidate: str
+    """The variant's name."""
+    round: int
+    """0 for the first prompt."""
+    parent: str | None
+    """The variant that it was made from."""
+    proposer: str | None
+    prompt_digest: str | None
+    """None where it is refused."""
+    status: str
+    """`chosen`, `kept` (it may be the best), `dropped` or `refused`."""
+    agreement: Estimate | None
+    """On dev, with missing grades at their farthest; optimistic for the chosen one."""
+    missing: int | None
+    gain: Estimate | None
+    """Over the first prompt, on the same items."""
+    nested: float | None
+    """What the choice among all wordings up to this round agrees on topics that it was not made on."""
+    reason: str | None
+    """Why it is refused."""
+
+
+class Ledger(Record, frozen=True):
+    """All wordings that were proposed."""
+
+    statistic: str
+    judge: str
+    proposer: str
+    stopped: str
+    """Why there was no further round."""
+    nested: float | None
+    """What the choice among all agrees on topics that it was not made on."""
+    openings: int
+    """For how many questions the sealed grades were opened, this one included; 0 where they stayed closed."""
+    lines: tuple[LedgerLine, ...]
+
+    @property
+    def tried(self) -> int:
+        """How many wordings beside the first one were asked on dev."""
+        return sum(line.status != "refused" for line in self.lines) - 1
+
+    @property
+    def refused(self) -> int:
+        """How many proposals were no prompt to try."""
+        return sum(line.status == "refused" for line in self.lines)
+
+    @property
+    def chosen(self) -> LedgerLine:
+        """The line of the chosen wording."""
+        return next(line for line in self.lines if line.status == "chosen")
+
+    @property
+    def promised(self) -> float | None:
+        """The gain on dev without what the choice flatters it by: the nested agreement less the first prompt's."""
+        first = self.lines[0].agreement
+        if self.nested is None or first is None or first.value is None:
+            return None
+        return self.nested - first.value
+
+
+class ImproveOutcome(Record, frozen=True):
+    """What an improvement came to."""
+
+    word: GainWord
+    because: str
+    """Why the word is not GAINED; empty where it is."""
+    ledger: Ledger
+    first: str
+    """The first prompt, as `criterion/variant`."""
+    chosen: str
+    prompt: PurePath
+    """The file of the chosen prompt."""
+    gain: Estimate | None
+    """On the sealed test; None where it was not opened."""
+    certificate: Certificate
+    warnings: tuple[str, ...]
+    accounts: tuple[JudgeAccount, ...]
+
+
+_COLUMNS: RecordColumns = {
+    **fields("candidate round parent proposer prompt_digest status"),
+    **fields("n=agreement.n topics=agreement.topics missing"),
+    **fields("agreement=agreement.value agreement_low=agreement.low agreement_high=agreement.high"),
+    **fields("gain=gain.value gain_low=gain.low gain_high=gain.high nested reason"),
+}
+_SHORT: RecordColumns = {
+    **fields("candidate round status n=agreement.n missing agreement"),
+    Column("gain", signed=True): lambda line: line.gain,
+    **fields("nested"),
+}
+
+
+def candidates_tsv(ledger: Ledger) -> bytes:
+    """`candidates.tsv`: a line for each wording, in the order of the proposals."""
+    return records_tsv(_COLUMNS, ledger.lines).encode()
+
+
+def candidates_table(ledger: Ledger) -> Table[Any]:
+    """The same for people; refused proposals stand below."""
+    lines = [line for line in ledger.lines if line.status != "refused"]
+    refused = [f"refused: {line.candidate}: {line.reason}" for line in ledger.lines if line.status == "refused"]
+    title = f"{ledger.judge} on dev, {ledger.statistic}"
+    return records_table(_SHORT, lines, title, refused, places=3)
+
+
+def sentences(outcome: ImproveOutcome) -> tuple[str, ...]:
+    """What came of it, a sentence each; the first one begins with the word."""
+    ledger = outcome.ledger
+    chosen = ledger.chosen
+    first = outcome.first
+    told = [_verdict(outcome)]
+    if outcome.chosen != first and chosen.gain is not None:
+        promised = f"on dev it gained {interval(chosen.gain, signed=True)}"
+        if ledger.promised is not None:
+            promised += f", and {number(ledger.promised, signed=True)} where the choice is made on other topics"
+        told.append(f"{promised}.")
+    refused = f", {count(ledger.refused, 'proposal')} refused" if ledger.refused else ""
+    told.append(f"{count(ledger.tried, 'wording')} tried{refused}; {ledger.stopped}.")
+    calls = sum(account.results.calls for account in outcome.accounts)
+    cost = sum(account.results.cost for account in outcome.accounts)
+    told.append(f"{count(calls, 'call')} in all, {dollars(cost) if cost else 'at no cost that is known'}.")
+    if ledger.openings > 1:
+        told.append(
+            f"The sealed grades have been opened for {ledger.openings} different questions: after the first one, a "
+            "gain on them proves less than it says."
+        )
+    return tuple(told)
+
+
+def _verdict(outcome: ImproveOutcome) -> str:
+    word = outcome.word
+    if outcome.gain is not None:
+        on = f"n = {outcome.gain.n} over {count(outcome.gain.topics, 'topic')}"
+        text = f"{word}: {outcome.chosen} over {outcome.first} on the sealed test, {outcome.ledger.statistic}"
+        text += f" {interval(outcome.gain, signed=True)}, {on}"
+        return f"{text}: {outcome.because}." if outcome.because else f"{text}."
+    if outcome.chosen == outcome.first:
+        return f"{word}: {outcome.because}; {outcome.first} stays."
+    return f"{word}: {outcome.chosen} agrees best on dev, and {outcome.because}."
+
+
+def improve_markdown(outcome: ImproveOutcome) -> bytes:
+    """`improve.md`: the word, the ledger, and what to know before the prompt is used."""
+    ledger = outcome.ledger
+    (entry,) = outcome.certificate.certified or (None,)
+    parts = ["# Improved prompt", *map(prose, sentences(outcome))]
+    parts.append(f"The prompt is {code(outcome.prompt.name)}. Read it before you use it: a proposer wrote it.")
+    if entry is not None:
+        parts.append(
+            prose(
+                f"Its certificate: {entry.verdict} on {entry.split}, {entry.statistic} {interval(entry.estimate)}, "
+                f"chosen among {entry.tried}."
+            )
+        )
+    parts += ["## Warnings", "\n".join(f"- {prose(text)}" for text in outcome.warnings)] if outcome.warnings else []
+    parts.append(f"#{candidates_table(ledger).markdown()}".rstrip("\n"))
+    parts.append(
+        "Agreement and gain have 95 % intervals over topics, with missing grades at their farthest. The chosen wording "
+        "looks better on dev than it is, because it was chosen there; `nested` is the agreement of the choice among "
+        "all wordings so far on topics that it was not made on."
+    )
+    return ("\n\n".join(parts) + "\n").encode()

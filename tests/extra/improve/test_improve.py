@@ -1,0 +1,300 @@
+"""Better wordings: rounds on dev, one opening, and what is refused."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.ask.criteria import find_criterion, load_criterion
+from judge.calibrate.certificate import read_certificate
+from judge.errors import OperationalError, UsageError
+from judge.extra.improve import Wordings, word_of_gain
+from judge.extra.improve.job import forecast_improvement, improve_prompt
+from judge.extra.improve.page import ImproveOutcome, sentences
+from judge.extra.improve.plan import ImprovePlan
+from judge.extra.improve.proposers import OPTIMIZERS, Round
+from judge.judges.backends.function import FunctionJudge
+from judge.judges.model import Price
+from judge.records import Estimate
+from tests.calibration_world import gold_rows, labeled, labels, panel_of
+from tests.conftest import read_ledger
+from tests.extra.improve.world import (
+    CARE,
+    GRADED,
+    WORLD,
+    careful_judge,
+    improving,
+    reply,
+    scripted_proposer,
+)
+
+
+def found(folder: Path, **options: Any) -> ImproveOutcome:
+    return improve_prompt(improving(folder, **options))
+
+
+def written(folder: Path, name: str, extra: str) -> Path:
+    """A prompt file of the reader: the first prompt with a sentence more."""
+    text = Path(find_criterion(GRADED).file).read_text(encoding="utf-8")
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.md"
+    path.write_text(text.replace("# User\n", f"{extra}\n\n# User\n"), encoding="utf-8")
+    return path
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    text = (folder / "candidates.tsv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines(), delimiter="\t"))
+
+
+def openings(folder: Path) -> int:
+    split = folder / "split"
+    return len(read_ledger(split / "seal.json")) if (split / "openings.jsonl").exists() else 0
+
+
+# What is tried, and what is proven
+
+
+def test_a_better_wording_is_found_on_dev_and_proven_once(tmp_path: Path) -> None:
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    wordings = tmp_path / "wordings"
+    written(wordings, "strict", "Be strict.")
+    written(wordings, "counting", CARE)
+    outcome = found(tmp_path, model=judge, proposer=wordings)
+    assert (outcome.word, outcome.first, outcome.chosen) == ("GAINED", GRADED, "groundedness/counting")
+    assert outcome.gain is not None and outcome.gain.low is not None and outcome.gain.low > 0
+    assert (outcome.gain.n, outcome.ledger.tried, outcome.ledger.openings) == (90, 2, 1)
+    assert openings(tmp_path) == 1
+    (entry,) = outcome.certificate.certified
+    assert (entry.prompt, entry.split, entry.tried) == ("groundedness/counting", "test", 3)
+    out = tmp_path / "out"
+    assert read_certificate(out / "certificate.json") == outcome.certificate
+    chosen = load_criterion(out / "counting.md")
+    assert (chosen.digest, chosen.prompt_id) == (entry.prompt_digest, entry.prompt)
+    assert [(row["candidate"], row["status"]) for row in rows_of(out)] == [
+        ("graded", "dropped"),
+        ("counting", "chosen"),
+        ("strict", "dropped"),
+    ]
+    # Of wordings that are not chosen, nobody asks about the sealed responses.
+    test = {json.loads(line)["turn_id"] for line in (tmp_path / "split/test.jsonl").read_text().splitlines()}
+    judged = [json.loads(line) for line in (out / "judgments.jsonl").read_text().splitlines()]
+    assert {row["variant"] for row in judged if row["turn_id"] in test} == {"graded", "counting"}
+    assert "GAINED" in (out / "improve.md").read_text(encoding="utf-8")
+
+
+def test_the_same_call_again_asks_nothing_and_opens_nothing(tmp_path: Path) -> None:
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    plan = improving(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    first = improve_prompt(plan)
+    asked = len(judge.seen)  # type: ignore[attr-defined]
+    files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*") if path.suffix != ".sqlite"}
+    again = improve_prompt(plan)
+    assert len(judge.seen) == asked  # type: ignore[attr-defined]
+    assert (again.word, again.gain, openings(tmp_path)) == (first.word, first.gain, 1)
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_where_nothing_agrees_better_the_seal_stays_closed(tmp_path: Path) -> None:
+    wordings = written(tmp_path, "strict", "Be strict.")
+    outcome = found(tmp_path, model=careful_judge({"": 0.3}), proposer=wordings)
+    assert (outcome.word, outcome.chosen, outcome.gain) == ("NOT GAINED", GRADED, None)
+    assert outcome.because == "no wording agreed better on dev, so that the seal stays closed"
+    assert (outcome.ledger.stopped, openings(tmp_path)) == ("round 1 gained nothing", 0)
+    assert (tmp_path / "out" / outcome.prompt.name).exists() and outcome.prompt.name == "graded.md"
+
+
+def test_without_a_test_part_the_word_is_unproven(tmp_path: Path) -> None:
+    wordings = written(tmp_path, "counting", CARE)
+    outcome = found(tmp_path, sealed=False, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=wordings)
+    assert (outcome.word, outcome.chosen, openings(tmp_path)) == ("UNPROVEN", "groundedness/counting", 0)
+    assert outcome.because == "gold has no test topics here; --test names the sealed grades beside them"
+    assert "UNPROVEN: groundedness/counting agrees best on dev" in sentences(outcome)[0]
+
+
+def test_another_search_on_opened_grades_is_counted(tmp_path: Path) -> None:
+    judge = careful_judge({CARE: 0.1, "Look twice.": 0.2, "": 0.6})
+    found(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    outcome = found(tmp_path, model=judge, proposer=written(tmp_path, "looking", "Look twice."), out=tmp_path / "next")
+    assert (outcome.ledger.openings, openings(tmp_path)) == (2, 2)
+    assert any("opened for 2 different questions" in sentence for sentence in sentences(outcome))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.001, 0.3, "GAINED"),
+        (0.0, 0.3, "INCONCLUSIVE"),
+        (-0.1, 0.001, "INCONCLUSIVE"),
+        (-0.1, 0.0, "NOT GAINED"),
+        (-0.3, -0.1, "NOT GAINED"),
+        (None, None, "INCONCLUSIVE"),
+    ],
+)
+def test_the_word_goes_by_the_interval(low: float | None, high: float | None, word: str) -> None:
+    assert word_of_gain(Estimate(0.1, low, high, 90, 15)) == word
+
+
+def test_a_wording_that_fails_gains_nothing_by_it() -> None:
+    right = labeled(WORLD, 0.0, 1)
+    half = {name: grade for name, grade in right.items() if int(name[1:]) % 2}
+    grades = {
+        "graded": {(one.turn_id, one.response_id): right[one.response_id] for one in WORLD},
+        "half": {(one.turn_id, one.response_id): half.get(one.response_id) for one in WORLD},
+    }
+    judged = [labels("m", given, f"groundedness/{name}") for name, given in grades.items()]
+    wordings = Wordings(panel_of(gold_rows(WORLD), *judged), "all", GRADED)
+    assert wordings.best is wordings.columns[GRADED]
+    failing = wordings.columns["groundedness/half"]
+    assert (wordings.missing(failing), [column.prompt for column in wordings.kept(1)]) == (90, [GRADED])
+    assert (wordings.gain(failing, 1).high or 0) < 0
+
+
+# A model that proposes
+
+
+def test_a_model_proposes_and_what_is_no_prompt_is_refused_and_counted(tmp_path: Path) -> None:
+    replies = {
+        1: reply("Be strict."),
+        2: reply(CARE),
+        3: "I would rather not.",
+        4: reply(CARE, level=[{"grade": 5}]),
+        5: json.dumps({"system": "Grade it.", "user": "{{passages}} {{response}} {{answer}}"}),
+        6: json.dumps({"system": "{{levels}}", "user": "{{passages}} {{response}} {{utterance}} {{answer}}"}),
+        7: reply("Be strict."),
+        8: '{"system": "a',
+    }
+    writer = scripted_proposer(lambda text: replies[int(text.rpartition("Write wording ")[2][0])])
+    outcome = found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=writer, variants=8, rounds=1)
+    refused = {row["candidate"]: row["reason"] for row in rows_of(tmp_path / "out") if row["status"] == "refused"}
+    assert refused == {
+        "graded-1-3": "the reply has no JSON object",
+        "graded-1-4": "the reply changes level, and only the words may change",
+        "graded-1-5": "not a usable prompt: the text ends without {{levels}}",
+        "graded-1-6": "not a usable prompt: {{utterance}} is used but not declared in `inputs`",
+        "graded-1-7": "the same wording as graded-1-1",
+        "graded-1-8": "the reply has a JSON object that cannot be parsed",
+    }
+    assert (outcome.chosen, outcome.ledger.tried, outcome.ledger.refused) == ("groundedness/graded-1-2", 2, 6)
+    assert outcome.ledger.stopped == "round 1 was the last one asked for"
+    assert {account.judge for account in outcome.accounts} == {"scripted/1", "writer/1"}
+
+
+def test_a_proposer_sees_fenced_items_of_dev_alone(tmp_path: Path) -> None:
+    writer = scripted_proposer(lambda text: "no")
+    found(tmp_path, model=careful_judge({"": 0.6}), proposer=writer)
+    texts = writer.seen  # type: ignore[attr-defined]
+    assert len(texts) == 4
+    test = {json.loads(line)["response_id"] for line in (tmp_path / "split/test.jsonl").read_text().splitlines()}
+    for text in texts:
+        assert text.count("<text>\n") == text.count("\n</text>") == 6
+        for response_id in test:
+            assert f"term{int(response_id[1:])}a" not in text
+    assert len(set(texts)) == 4
+
+
+def test_a_later_round_starts_from_the_better_wording(tmp_path: Path) -> None:
+    def write(text: str) -> str:
+        return reply(f"{CARE} Again.") if CARE in text else reply(CARE)
+
+    writer = scripted_proposer(write)
+    judge = careful_judge({f"{CARE} Again.": 0.0, CARE: 0.3, "": 0.9})
+    outcome = found(tmp_path, model=judge, proposer=writer, variants=1, rounds=5)
+    assert [(row["candidate"], row["parent"]) for row in rows_of(tmp_path / "out")] == [
+        ("graded", ""),
+        ("graded-1-1", "graded"),
+        ("graded-2-1", "graded-1-1"),
+        ("graded-3-1", "graded-2-1"),
+    ]
+    assert (outcome.chosen, outcome.ledger.stopped) == ("groundedness/graded-2-1", "round 3 gained nothing")
+
+
+def test_a_file_on_another_scale_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "wordings", "long", CARE)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("Fully grounded.", "Wholly grounded."), encoding="utf-8")
+    (tmp_path / "wordings" / "broken.md").write_text("no prompt", encoding="utf-8")
+    outcome = found(tmp_path, model=careful_judge({"": 0.6}), proposer=tmp_path / "wordings")
+    refused = {line.candidate: line.reason for line in outcome.ledger.lines if line.status == "refused"}
+    assert refused["long"] == "it changes the scale, and only the words may change"
+    assert (refused["broken"] or "").startswith("not a usable prompt: expected TOML front matter")
+    assert (outcome.word, outcome.ledger.tried) == ("NOT GAINED", 0)
+
+
+def test_an_optimizer_gets_items_and_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Round] = []
+
+    def optimize(round_: Round) -> list[str]:
+        told.append(round_)
+        text = round_.kept[0].content.replace("# User\n", f"{CARE}\n\n# User\n")
+        tried = round_.ask(text)
+        assert tried.agreement is not None and len(tried.grades) == len(round_.items)
+        return [text, "no prompt"] if round_.number == 1 else []
+
+    monkeypatch.setitem(OPTIMIZERS.data, "mine", optimize)
+    outcome = found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer="mine", rounds=1)
+    assert (outcome.chosen, outcome.ledger.tried, outcome.ledger.refused) == ("groundedness/graded-1-1", 1, 1)
+    assert {item.response_id for item in told[0].items} and all(item.gold for item in told[0].items)
+
+
+# Money, and what stops it
+
+
+def test_a_spent_budget_leaves_the_seal_closed_and_the_same_call_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FunctionJudge, "price", lambda self: Price(1e-6, 1e-6))
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    wordings = written(tmp_path, "counting", CARE)
+    with pytest.raises(OperationalError, match="the budget is spent before a wording is chosen"):
+        found(tmp_path, model=judge, proposer=wordings, max_cost=0.0001)
+    assert openings(tmp_path) == 0
+    assert found(tmp_path, model=judge, proposer=wordings, max_cost=10.0).word == "GAINED"
+
+
+def test_a_search_that_was_stopped_goes_on_without_paying_twice(tmp_path: Path) -> None:
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    honest = judge._function
+    calls = 0
+
+    def failing(messages: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 130:
+            raise OperationalError("the world has failed")
+        return honest(messages)
+
+    judge._function = failing
+    plan = improving(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    with pytest.raises(OperationalError, match="the world has failed"):
+        improve_prompt(plan)
+    before = len(judge.seen)  # type: ignore[attr-defined]
+    judge._function = honest
+    assert improve_prompt(plan).word == "GAINED"
+    assert before == 130
+    # Two wordings on 90 items of dev and 90 of the test; equal questions are asked once.
+    assert len(judge.seen) == 360  # type: ignore[attr-defined]
+
+
+def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
+    judge = careful_judge({"": 0.6})
+    writer = scripted_proposer(lambda text: "no")
+    forecast = forecast_improvement(improving(tmp_path, model=judge, proposer=writer))
+    assert forecast.counts == {"items": 90, "wordings": 12, "test_judgments": 180}
+    assert [(row.model, row.judgments) for row in forecast.models] == [("scripted/1", 90 * 13), ("writer/1", 12)]
+    assert judge.seen == [] and not (tmp_path / "out").exists() and openings(tmp_path) == 0  # type: ignore[attr-defined]
+    prepared = written(tmp_path, "counting", CARE)
+    forecast = forecast_improvement(improving(tmp_path, model=judge, proposer=prepared))
+    assert (forecast.counts["wordings"], [row.judgments for row in forecast.models]) == (1, [180])
+
+
+def test_a_judge_that_writes_no_text_proposes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="baseline/overlap cannot be asked in the form text"):
+        found(tmp_path, model="baseline/overlap")
+
+
+def test_too_many_wordings_are_refused() -> None:
+    with pytest.raises(UsageError, match="300 wordings, at most 200"):
+        ImprovePlan(gold=["a"], pool="b", prompt=GRADED, model="m/x", out="c", variants=30, rounds=10)

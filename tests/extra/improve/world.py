@@ -1,0 +1,79 @@
+"""A judge that reads its prompt, one that rewrites it, and gold that both are measured on."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from judge.ask.criteria import find_criterion
+from judge.extra.improve.plan import ImprovePlan
+from judge.gold.seal import write_split
+from judge.judges.backends.function import FunctionJudge
+from tests.calibration_world import Item, gold_rows, items, pool, write_pool
+
+GRADED = "groundedness/graded"
+CARE = "Count the terms."
+"""The words under which the judge looks closely."""
+Messages = list[dict[str, str]]
+WORLD = tuple(items(topics=30, each=6))
+
+
+def careful_judge(noise: Mapping[str, float], name: str = "scripted/1") -> FunctionJudge:
+    """Gives what a response deserves, and a chance grade as often as `noise` says for words of the prompt.
+
+    `noise` is the share by a phrase of the system message; "" is that of every other prompt.
+    """
+    seen: list[str] = []
+
+    def answer(messages: Messages) -> int:
+        system = messages[0]["content"]
+        user = messages[1]["content"]
+        seen.append(user)
+        phrase = next((phrase for phrase in noise if phrase and phrase in system), "")
+        passage, _, response = user.partition("<response>")
+        terms = set(re.findall(r"term\w+", response))
+        deserved = len(terms & set(re.findall(r"term\w+", passage)))
+        chance = int(hashlib.sha256(f"{phrase} {response}".encode()).hexdigest()[:8], 16)
+        return chance % 4 if (chance >> 8) % 1000 < 1000 * noise[phrase] else deserved
+
+    judge = FunctionJudge(name, answer)
+    judge.seen = seen  # type: ignore[attr-defined]
+    return judge
+
+
+def reply(extra: str, **changed: Any) -> str:
+    """A proposer's reply: the first prompt with a sentence more."""
+    first = find_criterion(GRADED)
+    return json.dumps({"system": f"{first.system}\n\n{extra}", "user": first.user, **changed})
+
+
+def scripted_proposer(write: Callable[[str], str], name: str = "writer/1") -> FunctionJudge:
+    """A model that answers a request for a wording with what `write` makes of the whole message."""
+    seen: list[str] = []
+
+    def answer(messages: Messages) -> str:
+        seen.append(messages[1]["content"])
+        return write(messages[1]["content"])
+
+    proposer = FunctionJudge(name, answer)
+    proposer.seen = seen  # type: ignore[attr-defined]
+    return proposer
+
+
+def improving(folder: Path, *, world: tuple[Item, ...] = WORLD, sealed: bool = True, **options: Any) -> ImprovePlan:
+    """A plan on this world, whose gold is split into halves."""
+    if not (folder / "pool").exists():
+        write_pool(folder / "pool", pool(world))
+        write_split(gold_rows(world), 0.5, 1, folder / "split")
+    test = {"test": folder / "split"} if sealed else {}
+    usual = {
+        "gold": [folder / "split"],
+        "pool": folder / "pool",
+        "prompt": GRADED,
+        "out": folder / "out",
+        "replicates": 200,
+        "permutations": 200,
+    }
+    return ImprovePlan(**{**usual, **test, **options})
