@@ -29,7 +29,8 @@ from judge.gold.seal import SEAL
 from judge.io.files import read_stored
 from judge.io.folder import replace_folder
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.jobs.calibration import CERTIFICATE, certified, compare_labels
+from judge.jobs.calibration import CERTIFICATE, compare_labels
+from judge.jobs.calibration.certifying import certified
 from judge.jobs.calibration.inputs import CalibrationInputs, make_comparison
 from judge.jobs.calibration.labels import CalibrationJudges, LabeledGold, answer_files, question_to_gold
 from judge.jobs.calibration.look import open_test

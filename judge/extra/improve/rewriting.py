@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from judge.ask.prompt import NOTICE, PLACEHOLDER, defuse
+from judge.ask.prompt import EXAMPLES, NOTICE, PLACEHOLDER, defuse
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.questions import Answer, Inquiry, Questions
 from judge.ask.records import Task, Unreadable, Verdict
@@ -38,7 +38,6 @@ _STAYS = {
     "name": "the criterion",
     "unit": "the unit",
     "scale": "the scale",
-    "inputs": "the inputs",
     "answer": "the answer form",
     "sentence_levels": "the labels of sentences",
     "rollup": "the roll-up of sentences",
@@ -174,6 +173,9 @@ def _item(place: int, item: Disagreement) -> str:
     judge = item.judges[0]
     given = "none" if judge.grade is None else judge.label or str(judge.grade)
     lines.append(f"Grade by people: {people}. Grade under this prompt: {given}.")
+    for assessor in item.gold:
+        if assessor.comment:
+            lines.append(_fence("comment_by_people", assessor.comment[:_TEXT]))
     if judge.rationale:
         lines.append(_fence("reasons_under_this_prompt", judge.rationale[:_TEXT]))
     return "\n".join(lines)
@@ -212,6 +214,8 @@ def checked_wording(content: str, variant: str, first: Criterion, tried: Mapping
         problems = "; ".join(problem.message for problem in error.problems[:3])
         raise RefusedWordingError(f"not a usable prompt: {problems}") from None
     changed = [called for name, called in _STAYS.items() if getattr(criterion, name) != getattr(first, name)]
+    if _material(criterion) != _material(first):
+        changed.append("the inputs")
     if changed:
         raise RefusedWordingError(f"it changes {', '.join(changed)}, and only the words may change")
     for other in tried.values():
@@ -220,8 +224,14 @@ def checked_wording(content: str, variant: str, first: Criterion, tried: Mapping
     return criterion
 
 
-def _words(criterion: Criterion) -> tuple[list[str], list[str]]:
-    return criterion.system.split(), criterion.user.split()
+def _material(criterion: Criterion) -> set[str]:
+    """The inputs that are of what is judged; an optimizer may add examples."""
+    return set(criterion.inputs) - {EXAMPLES}
+
+
+def _words(criterion: Criterion) -> tuple[object, ...]:
+    """All that makes a wording another one."""
+    return criterion.system.split(), criterion.user.split(), criterion.examples, criterion.cuts
 
 
 def with_variant(criterion: Criterion, variant: str) -> Criterion:

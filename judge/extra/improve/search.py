@@ -92,7 +92,7 @@ class WordingSearch:
         self.entries.append(entry)
         self.ask([self.first], self.judges.dev)
         for number in range(1, self._plan.rounds + 1):
-            before = self._best_value()
+            before = frozenset(self._tried)
             self._asked_now.clear()
             steps(Step(f"round {number} of {self._plan.rounds}"))
             begun = len(self.entries)
@@ -102,10 +102,11 @@ class WordingSearch:
             if len(self.entries) == begun:
                 self.stopped = "there were no more proposals"
                 return
-            nested = self.wordings.nested(self._plan.resampling_seed)
+            wordings = self.wordings
+            nested = wordings.nested(self._plan.resampling_seed)
             for entry in self.entries[begun:]:
                 entry.nested = nested
-            if not improves(before, self._best_value()):
+            if not self._gained(wordings, before):
                 self.stopped = f"round {number} gained nothing"
                 return
         self.stopped = f"round {self._plan.rounds} was the last one asked for"
@@ -117,10 +118,15 @@ class WordingSearch:
         self.results.extend(results)
         refuse_spent(results)
 
-    def _best_value(self) -> float | None:
-        wordings = self.wordings
-        best = wordings.best
-        return None if best is None else wordings.value(best)
+    def _gained(self, wordings: Wordings, before: frozenset[str]) -> bool:
+        """Whether a wording agrees better than all that there were before."""
+        best: dict[bool, float | None] = {False: None, True: None}
+        for prompt, column in wordings.columns.items():
+            old = prompt.partition("/")[2] in before
+            value = wordings.value(column)
+            if improves(best[old], value):
+                best[old] = value
+        return improves(best[True], best[False])
 
     def _take(self, number: int, proposals: Sequence[Proposal]) -> None:
         """Enter the proposals of a round, and ask under those that are prompts to try."""
