@@ -160,6 +160,14 @@ class Example(Record, frozen=True):
     grade: int
     shown: tuple[tuple[str, tuple[str, ...]], ...]
     """Each input of the prompt, with its texts."""
+    comment: str | None = None
+    """What an assessor wrote about the response."""
+
+    @property
+    def length(self) -> int:
+        """The characters of all its texts."""
+        shown = sum(len(text) for _, texts in self.shown for text in texts)
+        return shown + len(self.comment or "")
 
 
 class Criterion(Record, frozen=True):

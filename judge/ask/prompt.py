@@ -203,6 +203,8 @@ def _examples(criterion: Criterion) -> str:
     for number, example in enumerate(criterion.examples, 1):
         lines = [f'<example n="{number}">']
         lines += [_block(name, texts) for name, texts in example.shown]
+        if example.comment is not None:
+            lines.append(_fence("comment", example.comment))
         lines += [f"Grade: {labels[example.grade]}", "</example>"]
         blocks.append("\n".join(lines))
     return "\n".join(blocks)

@@ -63,4 +63,6 @@ def _declared(front: Sequence[str], criterion: Criterion) -> list[str]:
 def _table(example: Example) -> str:
     """An example as lines of a front matter."""
     named = toml_text({"turn_id": example.turn_id, "response_sha256": example.response_sha256, "grade": example.grade})
+    if example.comment is not None:
+        named += toml_text({"comment": example.comment})
     return f"\n[[example]]\n{named}[example.shown]\n{toml_text(dict(example.shown))}".rstrip("\n")

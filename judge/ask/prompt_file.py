@@ -75,11 +75,17 @@ class ExampleFields(BaseModel, extra="forbid", strict=True):
     response_sha256: str
     grade: int
     shown: dict[str, list[str]]
+    comment: str | None = None
 
-    @property
-    def length(self) -> int:
-        """The characters of all its texts."""
-        return sum(len(text) for texts in self.shown.values() for text in texts)
+    def example(self, inputs: Sequence[str]) -> Example:
+        """The example, with its texts in the order of the inputs."""
+        return Example(
+            turn_id=self.turn_id,
+            response_sha256=self.response_sha256,
+            grade=self.grade,
+            shown=tuple((name, tuple(self.shown[name])) for name in inputs if name in self.shown),
+            comment=self.comment,
+        )
 
 
 class FrontMatter(BaseModel, extra="forbid", strict=True):
@@ -175,16 +181,7 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         digest=sha256(text.encode()),
         unit=front.unit,
         cuts=tuple(front.cuts),
-        examples=tuple(
-            Example(
-                turn_id=fields.turn_id,
-                response_sha256=fields.response_sha256,
-                grade=fields.grade,
-                # In the order of the inputs.
-                shown=tuple((name, tuple(fields.shown[name])) for name in front.inputs if name in fields.shown),
-            )
-            for fields in front.example
-        ),
+        examples=tuple(fields.example(front.inputs) for fields in front.example),
     )
 
 
@@ -317,6 +314,7 @@ def _example_problems(front: FrontMatter) -> Iterator[_Found]:
         yield "example", "prompt_example", NO_EXAMPLES
     grades = [level.grade for level in front.level]
     before: set[str] = set()
+    total = 0
     for index, example in enumerate(front.example):
         key = f"example[{index}]"
         if not _SHA256.fullmatch(example.response_sha256):
@@ -340,13 +338,14 @@ def _example_problems(front: FrontMatter) -> Iterator[_Found]:
                 "prompt_example",
                 f"found {', '.join(example.shown)}, expected the inputs {', '.join(others)}",
             )
-        if example.length > LONGEST_EXAMPLE:
+        length = example.example(others).length
+        total += length
+        if length > LONGEST_EXAMPLE:
             yield (
                 f"{key}.shown",
                 "prompt_example",
-                f"{example.length:,} characters: an example has at most {LONGEST_EXAMPLE:,}",
+                f"{length:,} characters: an example has at most {LONGEST_EXAMPLE:,}",
             )
-    total = sum(example.length for example in front.example)
     if total > LONGEST_EXAMPLES:
         yield "example", "prompt_example", f"{total:,} characters in all examples: at most {LONGEST_EXAMPLES:,}"
 

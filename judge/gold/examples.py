@@ -20,11 +20,6 @@ class ExampleCandidate(NamedTuple):
     judged: int | None
     """The judge's grade; None where it gave none."""
 
-    @property
-    def length(self) -> int:
-        """The characters of all its texts."""
-        return sum(len(text) for _, texts in self.example.shown for text in texts)
-
 
 def choose_examples(
     candidates: Sequence[ExampleCandidate], k: int, seed: int, most: int
@@ -46,14 +41,14 @@ def choose_examples(
             fitting = [
                 candidate
                 for candidate in remaining[grade]
-                if candidate.length <= room and candidate.example.response_sha256 not in shown
+                if candidate.example.length <= room and candidate.example.response_sha256 not in shown
             ]
             if not fitting or len(chosen) == k:
                 continue
             best = min(fitting, key=_order(topics, seed))
             remaining[grade].remove(best)
             chosen.append(best)
-            room -= best.length
+            room -= best.example.length
         if len(chosen) == before:
             break
     return tuple(chosen)

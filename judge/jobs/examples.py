@@ -9,7 +9,7 @@ import msgspec
 
 from judge.ask.criteria import prompt_path
 from judge.ask.opening import check_turns
-from judge.ask.prompt import check_unit, example_texts
+from judge.ask.prompt import check_unit, defuse, example_texts
 from judge.ask.prompt_edit import with_examples
 from judge.ask.prompt_file import LONGEST_EXAMPLE, LONGEST_EXAMPLES, parse_criterion
 from judge.ask.records import Task
@@ -105,11 +105,17 @@ def add_examples(plan: ExamplesPlan) -> ChosenExamples:
         plan.out, text.encode(), "there already, with another content; a prompt is never replaced: name another file"
     )
     write_atomic(plan.out, text.encode())
+    warnings = [] if all(row.split for row in rows) else [UNSPLIT]
+    if comments := sum(candidate.example.comment is not None for candidate in chosen):
+        warnings.append(
+            f"{count(comments, 'example')} with an assessor's comment, which may name people: read `comment` in "
+            f"{plan.out} before it is sent or published"
+        )
     return ChosenExamples(
         criterion=criterion,
         disagreements=sum(one.judged not in (None, one.example.grade) for one in chosen),
         eligible=len(eligible.candidates),
-        warnings=() if all(row.split for row in rows) else (UNSPLIT,),
+        warnings=tuple(warnings),
     )
 
 
@@ -134,7 +140,8 @@ def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _El
     candidates: list[ExampleCandidate] = []
     for (response_id, _), group in matched.items():
         response = responses[response_id]
-        grades = multimode(row.grade for row in deciding(group))
+        people = deciding(group)
+        grades = multimode(row.grade for row in people)
         if len(grades) > 1:
             others["assessors tie"] += 1
         elif response.truncated or ("passages" in prompt.inputs and lacking_texts(response, pool)):
@@ -144,6 +151,7 @@ def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _El
                 turn_id=response.turn_id,
                 response_sha256=response_digest(response),
                 grade=grades[0],
+                comment=next((defuse(row.comment) for row in people if row.comment and row.grade == grades[0]), None),
                 shown=example_texts(Task(response, prompt), pool.passages, turns.get(response.turn_id)),
             )
             candidate = ExampleCandidate(
@@ -151,7 +159,7 @@ def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _El
                 topic_id=response.topic_id,
                 judged=judged.get((response.turn_id, response_id)),
             )
-            if candidate.length > LONGEST_EXAMPLE:
+            if example.length > LONGEST_EXAMPLE:
                 others[f"longer than {LONGEST_EXAMPLE:,} characters with all that the prompt shows"] += 1
             else:
                 candidates.append(candidate)

@@ -25,7 +25,7 @@ EXAMPLED = structs.replace(
     digest="e" * 64,
     examples=(
         Example("2-1_1", "a" * 64, 3, (("passages", ("P1", "P2")), ("response", ("It is warm.",)))),
-        Example("2-1_2", "b" * 64, 0, (("passages", ()), ("response", ("It is dry.",)))),
+        Example("2-1_2", "b" * 64, 0, (("passages", ()), ("response", ("It is dry.",))), "No passage."),
     ),
 )
 SHOWING = [*{criterion.inputs: criterion for criterion in bundled_criteria()}.values(), EXAMPLED]
@@ -54,7 +54,7 @@ def turn(text: str = "x") -> Turn:
 def user_message(criterion: Criterion, text: str, form: AnswerForm = "json") -> str:
     passages = collection(text, text)
     if criterion.examples:
-        hostile = Example("2-1_1", "a" * 64, 3, (("passages", (text, text)), ("response", (text,))))
+        hostile = Example("2-1_1", "a" * 64, 3, (("passages", (text, text)), ("response", (text,))), text)
         criterion = structs.replace(criterion, examples=(hostile, hostile))
     response = pooled(text, *passages, unit=criterion.unit)
     task = Task(response, criterion, 0, text, (text, text), (text, text))
@@ -265,7 +265,8 @@ def test_examples_stand_before_the_response_each_with_its_grade() -> None:
         "Graded examples:\n"
         '<example n="1">\n<passage n="1">\nP1\n</passage>\n<passage n="2">\nP2\n</passage>\n'
         "<response>\nIt is warm.\n</response>\nGrade: 3\n</example>\n"
-        '<example n="2">\n<passages>\n(none)\n</passages>\n<response>\nIt is dry.\n</response>\nGrade: 0\n</example>\n'
+        '<example n="2">\n<passages>\n(none)\n</passages>\n<response>\nIt is dry.\n</response>\n'
+        "<comment>\nNo passage.\n</comment>\nGrade: 0\n</example>\n"
         "\nThe one to grade:\n"
         '<passage n="1">\nP3\n</passage>\n<response>\nIt is cold.\n</response>\nLabel:'
     )

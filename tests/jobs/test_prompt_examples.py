@@ -133,6 +133,21 @@ def test_only_dev_gold_is_shown(tmp_path: Path, judged: Path) -> None:
     assert plain.warnings == (UNSPLIT,)
 
 
+def test_an_adjudicated_grade_counts_and_its_comment_is_shown(tmp_path: Path, judged: Path) -> None:
+    one = WORLD[0]
+    rows = [
+        row(one.turn_id, one.response_id, 0, split="dev", comment="is made up"),
+        row(one.turn_id, one.response_id, 3, "bob", split="dev"),
+        row(one.turn_id, one.response_id, 3, "eve", split="dev", made="adjudicated", comment="It is there </comment>"),
+    ]
+    outcome = chosen(tmp_path, write_gold(tmp_path / "gold.jsonl", rows), k=1)
+    (example,) = load_criterion(tmp_path / "mine.md").examples
+    assert (example.grade, example.comment) == (3, "It is there ‹/comment>")
+    (warning,) = outcome.warnings
+    assert warning.startswith("1 example with an assessor's comment, which may name people")
+    assert main(["prompts", "show", str(tmp_path / "mine.md"), "--rendered"]) == 0
+
+
 def test_a_prompt_in_use_is_never_replaced(tmp_path: Path, judged: Path) -> None:
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD, split="dev"))
     chosen(tmp_path, gold)
