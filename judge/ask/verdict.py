@@ -118,7 +118,10 @@ def cut_by_expected(verdict: Verdict | Unreadable, criterion: Criterion) -> Verd
     if not criterion.cuts or isinstance(verdict, Unreadable) or verdict.unable:
         return verdict
     if verdict.expected is None:
-        return Unreadable("unreadable", "the reply has no label probabilities, and the prompt's cuts are of these")
+        return Unreadable(
+            "unreadable",
+            "the reply has no label probabilities, which the prompt's cuts need (--logprobs asks for them)",
+        )
     grades = sorted(level.grade for level in criterion.scale.levels)
     return msgspec.structs.replace(verdict, grade=grades[bisect_right(criterion.cuts, verdict.expected)])
 

@@ -696,7 +696,9 @@ def test_cuts_turn_the_expected_grade_into_a_level(expected: float, grade: int) 
 
 
 def test_a_reply_without_probabilities_has_no_grade_under_cuts() -> None:
-    told = Unreadable("unreadable", "the reply has no label probabilities, and the prompt's cuts are of these")
+    told = Unreadable(
+        "unreadable", "the reply has no label probabilities, which the prompt's cuts need (--logprobs asks for them)"
+    )
     assert cut_by_expected(Verdict(1, None), CUT) == told
     unable = Verdict(-1, None, unable=True)
     assert cut_by_expected(unable, CUT) is unable

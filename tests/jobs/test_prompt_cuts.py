@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.criteria import find_criterion, load_criterion
+from judge.ask.criteria import find_criterion, load_criterion, prompt_path
+from judge.ask.prompt_edit import with_cuts
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.seal import write_split
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.cuts import UNSPLIT, CutsPlan, PromptCuts, add_cuts
 from tests.calibration_world import gold_rows, items, jsonl, judgment, pool, row, write_gold, write_pool
-from tests.conftest import put
+from tests.conftest import json_lines, put, run_example
 from tests.mock import Mock
 
 WORLD = items()
@@ -168,3 +169,40 @@ def test_no_call_is_made_for_new_cuts(tmp_path: Path, mock: Mock) -> None:
         assert (one["expected"], one["request_digest"]) == (earlier["expected"], earlier["request_digest"])
         assert one["criterion_digest"] == outcome.criterion.digest != earlier["criterion_digest"]
     assert [one["grade"] for one in after.values()] != [one["grade"] for one in before.values()]
+
+
+def test_a_run_under_cuts_takes_every_reply_from_the_journal(tmp_path: Path, mock: Mock) -> None:
+    text = prompt_path(GRADED).read_text(encoding="utf-8")
+    path = put(tmp_path / "cut.md", with_cuts(text, find_criterion(GRADED), (0.5, 0.9, 1.8)))
+    out = tmp_path / "out"
+    judge = ["--model", "server/a", "--base-url", mock.base_url]
+    assert run_example(out, "--criteria", "groundedness", *judge, "--logprobs") == 0
+    sent = mock.stats()["requests"]
+    # The mock gives .7 to its label and .1 to each other one: .6, 1.2, 1.8 or 2.4.
+    wanted = {0: 1, 1: 2, 2: 3, 3: 3}
+    before = {line["response_id"]: line["grade"] for line in json_lines(out / "judgments.jsonl")}
+    assert run_example(out, "--prompt", str(path), *judge, "--logprobs", "--replace") == 0
+    assert mock.stats()["requests"] == sent
+    after = json_lines(out / "judgments.jsonl")
+    assert {line["response_id"]: line["grade"] for line in after} == {
+        name: wanted[grade] for name, grade in before.items()
+    }
+    assert {line["criterion_digest"] for line in after} == {load_criterion(path).digest}
+
+
+def test_a_run_without_probabilities_stops_early_under_cuts(
+    tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = prompt_path(GRADED).read_text(encoding="utf-8")
+    path = put(tmp_path / "cut.md", with_cuts(text, find_criterion(GRADED), (0.5, 0.9, 1.8)))
+    judge = ["--model", "server/a", "--base-url", mock.base_url]
+    assert run_example(tmp_path / "out", "--prompt", str(path), *judge) == 3
+    told = capsys.readouterr().err
+    assert "the first 3 questions failed alike, so nothing else was asked: the reply has no label probabilities" in told
+    assert mock.stats()["requests"] == 3
+    # Asked once more all the same, each is a failure, and the exit code says that there is no grade.
+    assert run_example(tmp_path / "out", "--prompt", str(path), *judge) == 1
+    assert json_lines(tmp_path / "out" / "judgments.jsonl") == []
+    failures = json_lines(tmp_path / "out" / "failures.jsonl")
+    assert {line["reason"] for line in failures} == {"unreadable", "no_passages"}
+    assert len(failures) == 77
