@@ -10,6 +10,8 @@
     disagreements  the items on which a judge and the assessors differ, with their texts
     recheck     how far a judge moves in one run, and between two dates
     certificate what was calibrated, for a later run to compare itself with
+    second_year whether a certificate's agreement carries to other topics, and how many labels show it
+    support     whether responses are like those that were labeled
 
 Only intake and certificate read files. Nothing here asks a judge; the command line adds the loop.
 """

@@ -15,6 +15,7 @@ from judge.calibrate.panel import JudgeColumn, Panel
 from judge.gold.rows import BLIND
 from judge.io.text import count
 from judge.records import Estimate, Record
+from judge.stats.agreement import primary_statistic
 from judge.stats.noninferiority import (
     CarryWord,
     carry_word,
@@ -49,16 +50,14 @@ def carry(
     """
     shared = [topic for topic in panel.topics if topic_digest(topic) in set(entry.topic_digests)]
     mask = panel.within(split) & ~np.isin(panel.topic, [panel.topics.index(topic) for topic in shared])
-    there = _agreement(panel, column.codes, mask, entry.statistic, options)
+    there = _agreement(panel, column.codes, mask, entry, options)
     found = there.estimate
     difference = independent_difference(found, entry.estimate)
     missing = int((mask & (column.codes < 0)).sum())
     worst: Estimate | None = None
     if missing:
         codes = panel.farthest(column.codes)
-        worst = independent_difference(
-            _agreement(panel, codes, mask, entry.statistic, options).estimate, entry.estimate
-        )
+        worst = independent_difference(_agreement(panel, codes, mask, entry, options).estimate, entry.estimate)
     by_interval = carry_word(difference, margin)
     against = _against(panel, found, worst, missing, margin) if by_interval == "CARRIES" else ()
     word: CarryWord = "INCONCLUSIVE" if against else by_interval
@@ -93,10 +92,19 @@ def carry(
 
 
 def _agreement(
-    panel: Panel, codes: NDArray[np.int64], mask: NDArray[np.bool_], statistic: str, options: CalibrationOptions
+    panel: Panel, codes: NDArray[np.int64], mask: NDArray[np.bool_], entry: Certified, options: CalibrationOptions
 ) -> Resampled:
+    """The certified statistic on the items of a mask; undefined where grades are compared in another way."""
+    if panel.binary != entry.binary or primary_statistic(len(panel.grades)) != entry.statistic:
+        ways = [_WAYS[binary] for binary in (entry.binary, panel.binary)]
+        reason = f"certified by {entry.statistic} of grades {ways[0]}, compared {ways[1]} here"
+        undefined = Estimate(value=None, low=None, high=None, n=0, topics=0, reason=reason)
+        return Resampled(estimate=undefined, item=undefined, design_effect=None)
     rng = np.random.default_rng(options.seed)
-    return resampled(statistic, panel.tables(codes, mask), panel.grades, rng, replicates=options.replicates)
+    return resampled(entry.statistic, panel.tables(codes, mask), panel.grades, rng, replicates=options.replicates)
+
+
+_WAYS = {True: "as positive or not", False: "as they are"}
 
 
 def _against(panel: Panel, found: Estimate, worst: Estimate | None, missing: int, margin: float) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, fi
 
     A table with people's and a judge's grades in columns is enough. Otherwise the labels are read from files
     (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a judge named after its
-    file), or the judges are asked (--prompt and --model, each may be given several times, with --pool).
+    file), or the judges are asked (--prompt and --model, each may be given several times, with --pool). With
+    --certificate, it says whether the agreement that was certified on other topics carries to these.
     """
     if not plan.models:
         trial.refuse_unused(["dry_run"], NEEDLESS)

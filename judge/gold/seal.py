@@ -92,6 +92,7 @@ def record_look(
             if opening := _on_record(content, commitment, look[0], str(ledger)):
                 return opening
             entries, sound = parse_ledger(content, commitment, str(ledger))
+            _check_margins(entries, margins, str(ledger))
             file.truncate(sound)
             previous = _head(content[:sound]) if entries else commitment
             question, compared, candidates = look

@@ -21,14 +21,14 @@ from judge.calibrate.certificate import (
     read_certificate,
     statement,
 )
-from judge.calibrate.certified import Certified, CertifiedSeal
+from judge.calibrate.certified import Certified, CertifiedSeal, LabeledRange
 from judge.calibrate.findings import Looks
 from judge.cli import main
 from judge.errors import InputError
 from judge.judges.model import ModelOptions, recorded_options
 from judge.records import Criterion, Estimate
 from tests.calibration_world import contents
-from tests.conftest import PROJECT, put
+from tests.conftest import PROJECT, printed, put
 
 GRADED = find_criterion("groundedness/graded")
 LOOKS = Looks("groundedness", 1, 3, "f" * 64)
@@ -264,6 +264,24 @@ def said_in(out: Path) -> dict[str, str]:
         "qrels": json.loads((out / "qrels" / name).read_text(encoding="utf-8"))["calibration"],
         "manifest": manifest["certificate"]["banner"] if manifest["certificate"] else "",
     }
+
+
+def test_every_output_says_whether_the_responses_are_like_those_that_were_labeled(tmp_path: Path, capsys) -> None:
+    # Of the labeled responses none had more than 3 words.
+    of_short = LabeledRange(responses=200, ranges={"words": (1.0, 3.0)}, grades={"0": 50, "1": 50, "2": 50, "3": 50})
+    assert judged(tmp_path, certificate(certified(labeled=of_short))) == 0
+    text = "The responses are OUTSIDE what was labeled: 100 % are beyond 1 to 3 in words."
+    assert all(text in said for said in said_in(tmp_path / "out").values())
+    out = str(tmp_path / "out")
+    capsys.readouterr()
+    assert text in " ".join(printed(capsys, main(["leaderboard", out])).split())
+    assert main(["report", out]) == 0
+    assert text in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert main(["release", out, "--keep-names", "--out", str(tmp_path / "bundle")]) == 0
+    assert text in (tmp_path / "bundle" / "README.md").read_text(encoding="utf-8")
+    # A certificate from before keeps what else it says.
+    assert judged(tmp_path, certificate(), out="aged") == 0
+    assert "labeled is UNKNOWN: the certificate does not say what" in said_in(tmp_path / "aged")["leaderboard"]
 
 
 def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

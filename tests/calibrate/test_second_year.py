@@ -105,6 +105,13 @@ def test_what_keeps_a_judge_from_carrying_is_no_evidence_against_it(options, rea
     assert found.reasons[1].startswith(reason)
 
 
+def test_grades_that_are_compared_in_another_way_than_certified_decide_nothing() -> None:
+    found = carried((0.85, 0.82, 0.88), binary=True, statistic="kappa")
+    reason = "certified by kappa of grades as positive or not, compared as they are here"
+    assert (found.word, found.difference.reason) == ("INCONCLUSIVE", reason)
+    assert found.reasons[0] == f"the difference has no interval ({reason})"
+
+
 def test_topics_of_the_certificate_are_left_out() -> None:
     found = carried((0.85, 0.82, 0.88), wrong=8, topic_digests=tuple(map(topic_digest, ["3", "7", "99"])))
     assert found.shared == ("3", "7")
