@@ -30,7 +30,7 @@ from judge.crowd.layout import (
     Wide,
     pattern_of,
 )
-from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, without
+from judge.crowd.sheets import COMMENT, GROUND_TRUTH, LabelSheet, cell_text, plain_text, text_of, without
 from judge.errors import refuse
 from judge.io.tabular import read_table
 from judge.io.text import count, nearest, shown, tally
@@ -243,8 +243,22 @@ def platform_rows(
             worker=text_of(worker),
             criterion=text_of(criterion_input) if criterion is None and criterion_input else pl.lit(criterion),
             label=answer.label if platform.inputs else answer.label.map_elements(plain_text, return_dtype=pl.String),
+            **_remarks(sheet, platform),
         )
         yield rows.filter((pl.col(fields[0]) != "") | (pl.col("label") != ""))
+
+
+def _remarks(sheet: LabelSheet, platform: Platform) -> dict[str, "pl.Expr"]:
+    """What a row says beside its labels, as far as the sheet has it: a comment, and whether it is the ground truth."""
+    import polars as pl
+
+    remarks: dict[str, pl.Expr] = {}
+    if (name := platform.answers + COMMENT) in sheet.columns:
+        text = text_of(name)
+        remarks["comment"] = text if platform.inputs else text.map_elements(plain_text, return_dtype=pl.String)
+    if GROUND_TRUTH in sheet.columns:
+        remarks["ground_truth"] = text_of(GROUND_TRUTH)
+    return remarks
 
 
 def _no_label(answers: Sequence[FormAnswer], columns: Sequence[str], layout: Layout) -> str:
@@ -335,7 +349,7 @@ LABEL_STUDIO = Platform(
     inputs="",
     answers="",
     seconds="lead_time",
-    about=("id", "created_at", "updated_at", "agreement"),
+    about=("id", "created_at", "updated_at", "agreement", GROUND_TRUTH),
 )
 
 

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _ANNOTATION = "annotation_id"
 """Label Studio's column of what one annotator submitted once."""
+GROUND_TRUTH = "annotation_ground_truth"
+"""Our column of the annotations that are marked as the ground truth of their task in Label Studio."""
+TRUE = "true"
+"""What stands in that column for them."""
+COMMENT = "comment"
+"""The column, or the control, of what a worker writes about a label."""
 _OF_DESK = ("assessor", "turn_id", "response_id", "criterion", "comment")
 """What a sheet of a desk's labels holds beside them."""
 _VALUES = ("choices", "rating", "number", "text", "taxonomy")
@@ -493,6 +499,7 @@ def _annotation_rows(
                     "annotator": who.get("email") or who.get("id") if isinstance(who, dict) else who,
                     "annotation_id": annotation.get("id"),
                     "lead_time": annotation.get("lead_time"),
+                    GROUND_TRUTH: annotation.get("ground_truth") is True,
                     **{name: _plain_value(values) for name, values in answers.items()},
                 },
             )

@@ -31,7 +31,7 @@ from judge.crowd.platforms import (
     without_left_out,
 )
 from judge.crowd.rows import IDS, Rows, checked_labels
-from judge.crowd.sheets import LabelSheet, frame_sheet, read_sheet, text_of, without
+from judge.crowd.sheets import COMMENT, LabelSheet, frame_sheet, read_sheet, text_of, without
 from judge.errors import InputError, UsageError
 from judge.gold.draft import OF_PAIR
 from judge.io.ids import natural_key
@@ -78,13 +78,14 @@ def read_tables(paths: Sequence[Any], layout: Layout, warnings: list[Problem] | 
 
 
 def label_rows(
-    paths: Sequence[Any], layout: Layout, problems: LabelProblems, *, one_order: bool = False
+    paths: Sequence[Any], layout: Layout, problems: LabelProblems, *, one_order: bool = False, remarks: bool = False
 ) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
     """Every label of all tables as a row, unchecked: IDS, label, seconds, its place (number, annotation, column), file.
 
     The rows are None without a readable table; beside them stands, by the number in the column `file`, what each table
     was. `one_order`: whether a pair that was shown in both orders gets one id; the labels whose grade is to be turned
-    around are `turned` then. A UsageError if the options contradict each other or are invalid.
+    around are `turned` then. `remarks`: whether there are columns `comment` and `ground_truth` too ("true" for the
+    labels that a platform marks so). A UsageError if the options contradict each other or are invalid.
     """
     import polars as pl
 
@@ -104,7 +105,10 @@ def label_rows(
                 rows = with_turns(frame, sheet, layout, problems)
                 second = pl.col("second_id") if "second_id" in rows.columns else pl.lit("")
                 places = ("number", "annotation", "column")
-                frames.append(rows.select(*IDS, "label", "seconds", *places, second_id=second, file=file))
+                more: dict[str, pl.Expr] = {}
+                for name in ("comment", "ground_truth") if remarks else ():
+                    more[name] = pl.col(name) if name in rows.columns else pl.lit("")
+                frames.append(rows.select(*IDS, "label", "seconds", *places, second_id=second, file=file, **more))
         # Only names and numbers are needed from here on.
         sheets.append(replace(sheet, frame=sheet.frame.clear(), numbers=sheet.numbers[:0], problems={}))
     frames = without_left_out(frames, submissions, problems)
@@ -251,6 +255,8 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
         about = {field: text_of(name) for field, name in fields.items()}
         about |= {field: pl.lit(value) for field, value in says._asdict().items() if value is not None}
         about.setdefault("criterion", pl.lit(layout.only))
+        if COMMENT in sheet.columns and says.worker is None:
+            about["comment"] = text_of(COMMENT)
         told = column if len(labels) > 1 or says.criterion else None
         frame = sheet.rows(told, seconds, label=text_of(column), **about)
         used = {*fields.values(), column, seconds}

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 from pydantic import BeforeValidator, Field
@@ -14,13 +14,14 @@ from judge.ask.criteria import choose_prompts, criterion_names, default_prompts,
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, StoredResults, stored_judgments
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
+from judge.crowd.sheets import TRUE
 from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.errors import InputError, UsageError
 from judge.gold import GradeMeanings
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
 from judge.gold.plan import LabelingPlan, can_be_labeled, make_plan, no_texts, read_plan
-from judge.gold.rows import GoldRow, finder, gold_jsonl, read_gold
+from judge.gold.rows import ADJUDICATED, GoldRow, finder, gold_jsonl, read_gold
 from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sheets import GoldSheet, make_sheet
 from judge.gold.sheets.kinds import LARGEST_CELL, SHEETS, SheetOptions, long_cells
@@ -43,6 +44,9 @@ from judge.records import JudgedUnit, Problem, Scale, file_problem
 from judge.results.pairs import agreed
 from judge.runs.topics import topic_turns
 from judge.units import UNITS
+
+if TYPE_CHECKING:
+    import polars as pl
 
 CROWD = "crowd"
 """The name of the source of tables of labels."""
@@ -396,7 +400,7 @@ def read_label_tables(
         turns={row.response_id: row.turn_id for row in options.pool.responses} if options.pool else None,
     )
     problems = LabelProblems()
-    rows, sheets = label_rows(paths, layout, problems)
+    rows, sheets = label_rows(paths, layout, problems, remarks=True)
     listed = in_order(problems, sheets)
     content = SourceContent(
         problems=[problem for problem in listed if problem.severity == "error"],
@@ -406,16 +410,52 @@ def read_label_tables(
         remedy=f"; {LAST_COUNTS}",
     )
     empty = dict.fromkeys((sheet.file for sheet in sheets), 0)
+    truths = dict.fromkeys((sheet.file for sheet in sheets), 0)
+    assessed = _assessed(rows)
     for row in rows.iter_rows(named=True) if rows is not None else ():
         sheet = sheets[row["file"]]
-        cells = {field: row[name] or "" for field, name in _FIELDS.items()}
+        cells = {field: row[name] or "" for field, name in _FIELDS.items()} | {"comment": row["comment"]}
         if not cells["grade"] and "grade" not in options.constants:
             empty[sheet.file] += 1
             continue
         place = sheet.place(row["number"], row["column"], row["annotation"])
-        content.drafts.append(Draft(sheet.file, place, typed(cells)))
+        drafts: list[dict[str, Any]] = [cells]
+        if row["ground_truth"] == TRUE:
+            truths[sheet.file] += 1
+            drafts = _ground_truth(row, cells, assessed)
+        content.drafts += (Draft(sheet.file, place, typed(draft)) for draft in drafts)
+    for file, n in truths.items():
+        if n:
+            content.notes.append(f"{file}: {count(n, 'label')} marked as ground truth: adjudicated")
     content.notes += [f"{file}: {count(n, 'row')} without a label: not labeled" for file, n in empty.items() if n]
     return content
+
+
+_OF_WORKER = ("worker", "turn_id", "response_id", "criterion")
+
+
+def _assessed(rows: "pl.DataFrame | None") -> frozenset[tuple[str, ...]]:
+    """What workers labeled without a mark of ground truth, and the workers alone; nothing where nothing is marked."""
+    if rows is None or TRUE not in rows["ground_truth"]:
+        return frozenset()
+    given = rows.filter(rows["ground_truth"] != TRUE)
+    return frozenset(given.select(_OF_WORKER).iter_rows()) | frozenset((name,) for name in given["worker"].unique())
+
+
+def _ground_truth(
+    row: Mapping[str, Any], cells: dict[str, Any], assessed: Collection[tuple[str, ...]]
+) -> list[dict[str, Any]]:
+    """The gold that a label is which its platform marks as the ground truth.
+
+    Who has labels without the mark is one of those between whom it decides. Then a marked label is theirs as well,
+    unless they gave another one, and how far people agree does not depend on the mark.
+    """
+    if (row["worker"],) not in assessed:
+        return [{**cells, "made": ADJUDICATED}]
+    decided = {**cells, "assessor": f"{row['worker']} (ground truth)", "made": ADJUDICATED}
+    if tuple(row[name] for name in _OF_WORKER) in assessed:
+        return [decided]
+    return [cells, {**decided, "comment": ""}]
 
 
 class GoldSheetPlan(Options):

@@ -3,6 +3,8 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -342,6 +344,76 @@ def test_each_label_of_a_worker_is_a_row(tmp_path: Path) -> None:
         GoldRow("1-1_1", "1-1", "relevance", 2, "w1", response_id="R0"),
         GoldRow("1-1_1", "1-1", "relevance", 0, "w2", response_id="R0"),
     )
+
+
+def label_studio(*tasks: Sequence[tuple[str, int, bool]]) -> str:
+    """An export: for each task its annotations by who made them, with the grade, and whether it is the ground truth."""
+    entries = []
+    for number, annotations in enumerate(tasks, start=1):
+        made = [
+            {
+                "id": 10 * number + place, "completed_by": {"email": who}, "ground_truth": truth,
+                "result": [
+                    {"from_name": "relevance", "type": "choices", "value": {"choices": [str(grade)]}},
+                    {"from_name": "comment", "type": "textarea", "value": {"text": [f"{who} on {number}"]}},
+                ],
+            }
+            for place, (who, grade, truth) in enumerate(annotations)
+        ]  # fmt: skip
+        entries.append(
+            # What was shown may be called as the mark is.
+            {"id": number, "annotations": made,
+             "data": {"turn_id": "1-1_1", "response_id": f"R{number}", "ground_truth": "true"}}
+        )  # fmt: skip
+    return json.dumps(entries)
+
+
+def test_the_ground_truth_of_label_studio_is_the_adjudication(tmp_path: Path) -> None:
+    export = label_studio(
+        # A reviewer, who does nothing else, decides between two.
+        [("ann", 0, False), ("bob", 2, False), ("rev", 1, True)],
+        # One of two labels is marked: it stays what bob gave.
+        [("ann", 0, False), ("bob", 3, True)],
+        # Ann gave another label before.
+        [("ann", 1, False), ("ann", 2, True)],
+        [("ann", 3, False), ("bob", 3, False)],
+    )
+    done = imported("crowd", put(tmp_path / "p.json", export), **CRITERION)
+    assert [(row.response_id, row.assessor, row.grade, row.made, row.comment) for row in done.rows] == [
+        ("R1", "ann", 0, "blind", "ann on 1"),
+        ("R1", "bob", 2, "blind", "bob on 1"),
+        ("R1", "rev", 1, "adjudicated", "rev on 1"),
+        ("R2", "ann", 0, "blind", "ann on 2"),
+        ("R2", "bob", 3, "blind", "bob on 2"),
+        ("R2", "bob (ground truth)", 3, "adjudicated", None),
+        ("R3", "ann", 1, "blind", "ann on 3"),
+        ("R3", "ann (ground truth)", 2, "adjudicated", "ann on 3"),
+        ("R4", "ann", 3, "blind", "ann on 4"),
+        ("R4", "bob", 3, "blind", "bob on 4"),
+    ]
+    assert f"{tmp_path / 'p.json'}: 3 labels marked as ground truth: adjudicated" in done.notes
+    # Without a mark nothing is adjudicated.
+    plain = imported("crowd", put(tmp_path / "q.json", label_studio([("ann", 0, False)])), **CRITERION)
+    assert [row.made for row in plain.rows] == ["blind"]
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("c.csv", 'task,worker,label,comment\n1-1_1/R0,w1,2,"why, so"\n1-1_1/R0,w2,0,\n'),
+    ("ls.csv", 'turn_id,response_id,relevance,comment,annotator,annotation_id\n'
+               '1-1_1,R0,2,"why, so",w1,1\n1-1_1,R0,0,,w2,2\n'),
+    ("mturk.csv", 'WorkerId,Input.turn_id,Input.response_id,Answer.relevance,Answer.comment\n'
+                  'w1,1-1_1,R0,2,"why, so"\nw2,1-1_1,R0,0,\n'),
+])  # fmt: skip
+def test_a_workers_comment_goes_along(tmp_path: Path, name: str, content: str) -> None:
+    rows = imported("crowd", put(tmp_path / name, content), **CRITERION).rows
+    assert [(row.assessor, row.grade, row.comment) for row in rows] == [("w1", 2, "why, so"), ("w2", 0, None)]
+
+
+def test_a_comment_beside_a_column_for_each_worker_is_nobodys(tmp_path: Path) -> None:
+    path = put(tmp_path / "w.csv", "task,w1,w2,comment\n1-1_1/R0,2,0,why\n")
+    read = partial(read_label_tables, workers=("w1", "w2"))
+    rows = import_gold(CROWD, [path], ImportOptions(**CRITERION), read=read).rows
+    assert [(row.assessor, row.comment) for row in rows] == [("w1", None), ("w2", None)]
 
 
 def test_a_crowds_task_may_be_mapped(tmp_path: Path) -> None:
