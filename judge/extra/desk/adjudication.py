@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from judge.errors import InputError
 from judge.extra.desk.app import new_token
-from judge.extra.desk.store import STORE, DeskTask, LabelStore, Round, check_settings
+from judge.extra.desk.store import STORE, DeskTask, LabelStore, StoreTables, check_settings
 from judge.gold.dealing import deal_apart, differ
 from judge.gold.sources import ADJUDICATED_SCHEMA, STORE_SCHEMA, STORE_SCHEMAS
 from judge.io.ids import groups_of
 from judge.io.text import count, digest, shown
 
-ADJUDICATING = Round(people="adjudicator", tasks="dispute", labels="adjudication", view="adjudications")
+ADJUDICATING = StoreTables(people="adjudicator", tasks="dispute", labels="adjudication", view="adjudications")
 _SHOWS = "adjudicators"
 """The setting that says what adjudicators see."""
 
@@ -71,7 +71,7 @@ class AdjudicationStore(LabelStore):
     label to one of the adjudicators. An InputError if nothing is there for any of them.
     """
 
-    round = ADJUDICATING
+    _names = ADJUDICATING
     adjudicates = True
 
     def __init__(self, path: Path, settings: Mapping[str, str], adjudication: Adjudication) -> None:

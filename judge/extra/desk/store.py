@@ -76,8 +76,8 @@ CREATE VIEW {view} AS
 """
 
 
-class Round(NamedTuple):
-    """How the tables are called that hold one round of labels: who labels what, and the labels."""
+class StoreTables(NamedTuple):
+    """The names of the tables that hold one round of labels: who labels what, and the labels."""
 
     people: str
     tasks: str
@@ -102,7 +102,7 @@ _ADD = (
     "INSERT INTO {labels} (assessor, item, criterion, grade, unable, comment, made, undoes, at) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-ASSESSING = Round(people="assessor", tasks="task", labels="label", view="labels")
+ASSESSING = StoreTables(people="assessor", tasks="task", labels="label", view="labels")
 STORE = "labels.sqlite"
 """Name of a store in a folder."""
 PATIENCE = 5
@@ -126,7 +126,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     other `settings`, by names of options, is refused. `dealt` has for each assessor the places of the items, in order.
     """
 
-    round = ASSESSING
+    _names = ASSESSING
     adjudicates = False
     """Whether what is kept are adjudications."""
     notes: tuple[str, ...] = ()
@@ -176,10 +176,10 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     def _read(self) -> None:
         read = self._connection.execute
         self.seats = tuple(
-            Seat(str(int(number)), name, checked_token(token)) for number, name, token in read(self.round.sql(_PEOPLE))
+            Seat(str(int(number)), name, checked_token(token)) for number, name, token in read(self._names.sql(_PEOPLE))
         )
         self._tasks: dict[str, list[DeskTask]] = {seat.path: [] for seat in self.seats}
-        for assessor, place, item, criterion in read(self.round.sql(_TASKS)):
+        for assessor, place, item, criterion in read(self._names.sql(_TASKS)):
             self._tasks[str(assessor)].append(DeskTask(place, item - 1, criterion))
         self.shared = dict.fromkeys(self._tasks, 0)
         """How many tasks of each seat are of items that every assessor labels."""
@@ -199,7 +199,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         for seat, tasks in self._tasks.items():
             for task in tasks:
                 places[seat, task.item, task.criterion] = task
-        for number, assessor, item, criterion, grade, comment, undoes in read(self.round.sql(_GIVEN)):
+        for number, assessor, item, criterion, grade, comment, undoes in read(self._names.sql(_GIVEN)):
             path = str(assessor)
             if undoes is not None:
                 self._take_back(path)
@@ -289,7 +289,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
             raise OperationalError(f"{self.path}: was moved, removed or replaced while it was in use")
         with _writing(self._connection, self.path) as write:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            added = write.execute(self.round.sql(_ADD), (*row, now))
+            added = write.execute(self._names.sql(_ADD), (*row, now))
         return int(added.lastrowid or 0)
 
 
