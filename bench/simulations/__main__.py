@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.simulations import battles, crowds, gold, judges, leaderboards, passages, runs, small
+from bench.simulations import battles, crowds, gold, judges, leaderboards, passages, runs, small, wordings
 from bench.simulations.figures import Finding, shown
 
 Simulation = Callable[[int, np.random.Generator], list[Finding]]
@@ -78,6 +78,8 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "PP": (passages.singles, 300),
     "PN": (passages.filled_in, 20),
     "PE": (passages.equal_runs, 200),
+    "WE": (wordings.equal, 600),
+    "WB": (wordings.better, 300),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
 

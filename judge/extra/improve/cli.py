@@ -23,8 +23,10 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
             forecast = forecast_improvement(plan, line)
         print_fact("dev", f"{forecast.counts['items']:,} judgments under each wording")
         print_fact("wordings", f"the first and at most {forecast.counts['wordings']:,} others")
-        for row in forecast.models:
-            print_calls(row, {"requests at most": f"{row.judgments:,}"})
+        judge, *proposer = forecast.models
+        print_calls(judge, {"requests at most": f"{judge.judgments:,}"})
+        for row in proposer:
+            print_calls(row, {"wordings at most": f"{row.judgments:,}"})
         if forecast.counts["test_judgments"]:
             print_fact("test grades", f"at most {forecast.counts['test_judgments']:,} judgments on top")
         print_forecast(forecast)

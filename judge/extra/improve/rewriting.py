@@ -235,5 +235,6 @@ def _words(criterion: Criterion) -> tuple[object, ...]:
 
 
 def with_variant(criterion: Criterion, variant: str) -> Criterion:
-    """The prompt under another name, for a forecast."""
-    return msgspec.structs.replace(criterion, variant=variant, digest=sha256(variant.encode()))
+    """The prompt under another name and with one word more, for a forecast."""
+    system = f"{criterion.system}\n\n{variant}"
+    return msgspec.structs.replace(criterion, variant=variant, system=system, digest=sha256(variant.encode()))
