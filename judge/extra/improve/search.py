@@ -13,7 +13,7 @@ from judge.extra.improve.page import Ledger, LedgerLine
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import DevItem, Proposal, Proposer, Round, Tried
 from judge.extra.improve.rewriting import Parent, RefusedWordingError, checked_wording
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, deciding
 from judge.io.steps import Step, Steps
 from judge.jobs.calibration.inputs import make_comparison
 from judge.jobs.calibration.labels import CalibrationJudges
@@ -198,7 +198,7 @@ class WordingSearch:
                     turn_id=item.turn_id,
                     topic_id=item.topic_id,
                     response_id=item.response_id,
-                    gold=tuple(row.grade for row in rows),
+                    gold=tuple(row.grade for row in deciding(rows)),
                     grade=None if code < 0 else panel.grades[code],
                     text=texts[item.response_id],
                 )

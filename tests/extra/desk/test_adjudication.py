@@ -91,7 +91,7 @@ def test_labels_are_shown_under_letters_and_without_markup(tmp_path: Path) -> No
         orders = {number: [label.assessor for label in store.earlier(task)] for number, task in
                   zip(order, store.tasks(seat.path), strict=True)}  # fmt: skip
     for number, page in pages.items():
-        shown = page[page.index('<dl class="earlier"') : page.index("</dl>", page.index('<dl class="earlier"'))]
+        shown = page[page.index('<div class="earlier"') : page.index("</dl>", page.index('<div class="earlier"'))]
         assert re.findall("<dt>(.*?)</dt>", shown) == ["A", "B"]
         grades = re.findall(r'class="chip[^"]*"[^>]*>(\w+)<', shown)
         assert sorted(grades) == sorted("Unable" if grade is None else str(grade) for grade in GIVEN[number])

@@ -16,7 +16,8 @@ from judge.jobs.folder import write_pool as write_harness_pool
 from judge.jobs.pooling import Pooling, pool_runs
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.conftest import PROJECT, start_python
-from tests.extra.desk.world import write_judgments, write_pool
+from tests.extra.desk.test_adjudication import damage, first_round
+from tests.extra.desk.world import HOSTILE, write_judgments, write_pool
 from tests.time_limit import PATIENCE
 
 
@@ -344,3 +345,25 @@ def test_a_page_of_another_site_can_do_nothing(tmp_path: Path, browser: Browser,
     page.goto(desk)
     assert "0 of 12" in said(page)
     context.close()
+
+
+def test_an_adjudicator_decides_by_keyboard_between_two_who_stay_unnamed(
+    tmp_path: Path, page: Page, serve: type[Served]
+) -> None:
+    first_round(tmp_path, dict.fromkeys(range(1, 4), (0, 3)))
+    store = tmp_path / "labels.sqlite"
+    damage(store, f"UPDATE label SET comment = '{HOSTILE.replace(chr(39), chr(39) * 2)}' WHERE grade = 3")
+    served = serve(tmp_path, "--assessor", "dee", "--prompt", "groundedness", "--adjudicate")
+    page.goto(served.links[0])
+    title = page.title()
+    for size in (NARROW, WIDE):
+        page.set_viewport_size(size)
+        assert (overflow(page), faults(page), page.title()) == (0, [], title)
+    assert page.locator(".earlier dt").all_inner_texts() == ["A", "B"]
+    assert page.locator(".earlier script, .earlier img, .earlier a").count() == 0
+    assert "ann" not in page.inner_text(".earlier dt >> nth=0") and "why ann?" in page.inner_text(".earlier")
+    for key in "112":
+        keys(page, key, "Enter")
+    assert "All 3 are labeled" in page.inner_text("main")
+    code, err = served.end(signal.SIGINT)
+    assert (code, "dee: 3 of 3 labeled" in err) == (0, True)
