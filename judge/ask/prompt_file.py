@@ -18,7 +18,7 @@ from judge.ask.prompt import BLOCKS, EXAMPLES, NUGGET_CREATION, OF_NUGGETS, PLAC
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count
-from judge.records import Criterion, Example, JudgedUnit, Level, Rollup, Scale, file_problem
+from judge.records import AnswerKind, Criterion, Example, JudgedUnit, Level, Rollup, Scale, file_problem
 from judge.units import UNITS
 
 _FENCE = "+++"
@@ -292,62 +292,55 @@ def _level_cut_problems(front: FrontMatter) -> Iterator[str]:
         yield f"cuts {cuts} must rise and lie within the grades {sorted(grades)}"
 
 
+def why_no_examples(unit: JudgedUnit, answer: AnswerKind, inputs: Sequence[str]) -> list[str]:
+    """Why a prompt about a unit, with these other inputs, cannot show examples; empty if it can."""
+    reasons: list[str] = []
+    if UNITS[unit].by_topic or UNITS[unit].orders > 1:
+        reasons.append(f"a prompt about a {UNITS[unit].nouns.response} cannot show examples")
+    elif alien := [name for name in inputs if name in BLOCKS and name not in TEXTS]:
+        reasons.append(f"examples cannot show {', '.join(alien)}")
+    if answer != "grade":
+        reasons.append(f'examples have a grade alone, so answer = "grade" is expected, not {answer}')
+    return reasons
+
+
 def _example_problems(front: FrontMatter) -> Iterator[_Found]:
     """Examples are shown where there are some, are of what is judged, and have a bound."""
     if EXAMPLES not in front.inputs:
         if front.example:
             yield "inputs", "prompt_example", f"the file has examples, and `{EXAMPLES}` is not an input"
         return
-    unit = UNITS[front.unit]
-    if unit.by_topic or unit.orders > 1:
-        yield "inputs", "prompt_example", f"a prompt about a {unit.nouns.response} cannot show examples"
-    if front.answer != "grade":
-        yield (
-            "inputs",
-            "prompt_example",
-            f'examples have a grade alone, so answer = "grade" is expected, not {front.answer}',
-        )
     others = [name for name in front.inputs if name != EXAMPLES]
-    if alien := [name for name in others if name in BLOCKS and name not in TEXTS]:
-        yield "inputs", "prompt_example", f"examples cannot show {', '.join(alien)}"
+    for reason in why_no_examples(front.unit, front.answer, others):
+        yield "inputs", "prompt_example", reason
     if not front.example:
         yield "example", "prompt_example", NO_EXAMPLES
     grades = [level.grade for level in front.level]
-    before: set[str] = set()
+    digests = [example.response_sha256 for example in front.example]
     total = 0
-    for index, example in enumerate(front.example):
-        key = f"example[{index}]"
-        if not _SHA256.fullmatch(example.response_sha256):
-            yield (
-                f"{key}.response_sha256",
-                "prompt_example",
-                f"found {example.response_sha256!r:.80}, expected 64 hexadecimal digits",
-            )
-        elif example.response_sha256 in before:
-            yield f"{key}.response_sha256", "prompt_example", "the response is an example already"
-        before.add(example.response_sha256)
-        if example.grade not in grades:
-            yield (
-                f"{key}.grade",
-                "prompt_example",
-                f"found {example.grade}, expected one of {', '.join(map(str, grades))}",
-            )
-        if set(example.shown) != set(others):
-            yield (
-                f"{key}.shown",
-                "prompt_example",
-                f"found {', '.join(example.shown)}, expected the inputs {', '.join(others)}",
-            )
-        length = example.example(others).length
-        total += length
-        if length > LONGEST_EXAMPLE:
-            yield (
-                f"{key}.shown",
-                "prompt_example",
-                f"{length:,} characters: an example has at most {LONGEST_EXAMPLE:,}",
-            )
+    for index, fields in enumerate(front.example):
+        total += fields.example(others).length
+        problems = [*_one_example_problems(fields, grades, others)]
+        if fields.response_sha256 in digests[:index]:
+            problems.append(("response_sha256", "the response is an example already"))
+        yield from ((f"example[{index}].{key}", "prompt_example", message) for key, message in problems)
     if total > LONGEST_EXAMPLES:
         yield "example", "prompt_example", f"{total:,} characters in all examples: at most {LONGEST_EXAMPLES:,}"
+
+
+def _one_example_problems(
+    fields: ExampleFields, grades: Sequence[int], inputs: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The key and the message of each problem of an example of a prompt with these grades and other inputs."""
+    if not _SHA256.fullmatch(fields.response_sha256):
+        yield "response_sha256", f"found {fields.response_sha256!r:.80}, expected 64 hexadecimal digits"
+    if fields.grade not in grades:
+        yield "grade", f"found {fields.grade}, expected one of {', '.join(map(str, grades))}"
+    if set(fields.shown) != set(inputs):
+        yield "shown", f"found {', '.join(fields.shown) or 'nothing'}, expected the inputs {', '.join(inputs)}"
+    length = fields.example(inputs).length
+    if length > LONGEST_EXAMPLE:
+        yield "shown", f"{length:,} characters: an example has at most {LONGEST_EXAMPLE:,}"
 
 
 def _scale_problems(front: FrontMatter) -> Iterator[_Found]:

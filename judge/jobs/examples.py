@@ -9,9 +9,9 @@ import msgspec
 
 from judge.ask.criteria import prompt_path
 from judge.ask.opening import check_turns
-from judge.ask.prompt import check_unit, defuse, example_texts
+from judge.ask.prompt import EXAMPLES, check_unit, defuse, example_texts
 from judge.ask.prompt_edit import with_examples
-from judge.ask.prompt_file import LONGEST_EXAMPLE, LONGEST_EXAMPLES, parse_criterion
+from judge.ask.prompt_file import LONGEST_EXAMPLE, LONGEST_EXAMPLES, parse_criterion, why_no_examples
 from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, read_labels
 from judge.errors import InputError, UsageError, refuse
@@ -85,6 +85,9 @@ def add_examples(plan: ExamplesPlan) -> ChosenExamples:
     path = prompt_path(plan.prompt)
     stored = read_stored(path)
     prompt = parse_criterion(stored, path.stem, str(path), without_examples=True)
+    shown = [name for name in prompt.inputs if name != EXAMPLES]
+    if reasons := why_no_examples(prompt.unit, prompt.answer, shown):
+        raise UsageError(f"{prompt.file}: {'; '.join(reasons)}")
     rows = read_unsealed(plan.gold, "an example is of a dev topic: give dev.jsonl")
     eligible = _eligible(plan, prompt, [row for row in rows if row.criterion == prompt.name])
     chosen = choose_examples(eligible.candidates, plan.k, plan.seed, LONGEST_EXAMPLES)

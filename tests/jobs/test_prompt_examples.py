@@ -102,6 +102,20 @@ def test_too_few_or_no_examples(tmp_path: Path, judged: Path, change: dict[str, 
     assert not (tmp_path / "mine.md").exists()
 
 
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("preference", "a prompt about a pair cannot show examples"),
+        ("coherence", "a prompt about a dialogue cannot show examples"),
+        ("groundedness/sentences", 'answer = "grade" is expected, not sentences'),
+        ("nugget", "examples cannot show nugget"),
+    ],
+)
+def test_a_prompt_that_cannot_show_examples(tmp_path: Path, judged: Path, prompt: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        chosen(tmp_path, write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD)), prompt=prompt)
+
+
 def test_what_cannot_be_an_example_is_counted(tmp_path: Path) -> None:
     world = WORLD[:4]
     write_pool(tmp_path / "run", pool(world, words=lambda one: 2000 if one is world[0] else 0))
