@@ -17,8 +17,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+
+from judge.calibrate.certificate import make_certificate, read_certificate
+from judge.calibrate.certified import topic_digest
 from judge.cli import main
 from judge.extra.nuggets.forms import read_bank
+from judge.io.files import json_bytes
 from judge.io.words import containment
 from tests.conftest import PROJECT, put
 
@@ -154,6 +159,17 @@ def _text(text: str) -> Callable[[Path], None]:
 def _gold(path: Path) -> None:
     lines = GOLD.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if '"groundedness"' in line), encoding="utf-8")
+
+
+def _last_year(path: Path) -> None:
+    """The certificate of the reader's judge as if it were of other topics."""
+    _run("calibrate", "--gold", str(_need("gold.jsonl")), "--judgments", str(_judged_folder()), "--out", str(path))
+    certificate = read_certificate(path / "certificate.json")
+    entries = [
+        msgspec.structs.replace(entry, topic_digests=tuple(map(topic_digest, ("101", "102"))))
+        for entry in certificate.certified
+    ]
+    (path / "certificate.json").write_bytes(json_bytes(make_certificate(entries, "2025-11-01")))
 
 
 def _grades(path: Path) -> None:
@@ -326,6 +342,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "pooled": _by("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS),
     "response_runs": lambda path: void(shutil.copytree(_judged_folder() / "response_runs", path)),
     **_several(_gold, "gold.jsonl dev.jsonl"),
+    "docs/second-year.md: gold2.jsonl": _gold,
+    **{f"{name}: cal": _last_year for name in ("docs/second-year.md", "judge calibrate", "judge plan")},
     "plan.jsonl": _by("gold", "plan", "--pool", "@out", "--n", "40", "--per-run", "5", "--seed", "1"),
     **{f"docs/gold.md: {name}.csv": _assessed for name in ("labels", "labels-ann", "labels-bob")},
     "judge gold: labels": _assessed,
