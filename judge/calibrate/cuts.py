@@ -154,7 +154,7 @@ def _known(value: float) -> float | None:
 
 
 def folds_of(topics: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """A number for each topic that orders the topics by chance; folds take every so manieth of those at hand."""
+    """The rank of each topic in a random order, in which topics are dealt out to folds."""
     order = sorted(range(len(topics)), key=lambda place: digest(f"{seed}\n{topics[place]}"))
     ranks = np.empty(len(topics), dtype=np.int64)
     ranks[order] = np.arange(len(topics))
