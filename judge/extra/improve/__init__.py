@@ -23,6 +23,8 @@ KEPT = 3
 LEVEL = 0.95
 _ELIMINATION = 1000
 """Exchanges of topics by which wordings are kept or dropped."""
+_COMPARED = 20
+"""Most wordings that are compared with each other, the best ones."""
 _ROUNDING = 1e-9
 GainWord = Literal["GAINED", "NOT GAINED", "INCONCLUSIVE", "UNPROVEN"]
 
@@ -87,7 +89,10 @@ class Wordings(NamedTuple):
 
         A wording that is best on a single item alone is not kept for that.
         """
-        columns = list(self.columns.values())
+        worth = {column.name: self.value(column) for column in self.columns.values()}
+        columns = [column for column in self.columns.values() if worth[column.name] is not None]
+        columns.sort(key=lambda column: worth[column.name] or 0.0, reverse=True)
+        del columns[_COMPARED:]
         tables = {column.name: self.tables(column) for column in columns}
         pairs = {}
         for place, a in enumerate(columns):
@@ -97,10 +102,7 @@ class Wordings(NamedTuple):
         if pairs:
             rng = np.random.default_rng(seed)
             left = compare(pairs, self.statistic, self.panel.grades, rng, permutations=_ELIMINATION).best
-        worth = {column.name: self.value(column) for column in columns}
-        possible = [column for column in columns if column.name in left and worth[column.name] is not None]
-        possible.sort(key=lambda column: worth[column.name] or 0.0, reverse=True)
-        return tuple(possible[:most])
+        return tuple(column for column in columns if column.name in left)[:most]
 
     def nested(self, seed: int) -> float | None:
         """How well the chosen wording agrees on topics that it was not chosen on: the choice inside folds of topics.

@@ -143,7 +143,7 @@ def _outcome(
         ledger=ledger,
         first=search.first.prompt_id,
         chosen=search.chosen.prompt_id,
-        prompt=plan.out / f"{search.chosen.variant}.md",
+        prompt=plan.out / "chosen" / f"{search.chosen.variant}.md",
         gain=gain,
         certificate=certificate,
         warnings=found.warnings,
@@ -152,7 +152,7 @@ def _outcome(
     steps(Step("writing"))
     files: dict[str, bytes] = {
         **{f"candidates/{variant}.md": text.encode() for variant, text in search.contents.items()},
-        f"{search.chosen.variant}.md": search.contents[search.chosen.variant].encode(),
+        f"chosen/{search.chosen.variant}.md": search.contents[search.chosen.variant].encode(),
         CANDIDATES: candidates_tsv(ledger),
         PAGE: improve_markdown(outcome),
         **answer_files(search.results),

@@ -163,7 +163,8 @@ def improve_markdown(outcome: ImproveOutcome) -> bytes:
     ledger = outcome.ledger
     (entry,) = outcome.certificate.certified or (None,)
     parts = ["# Improved prompt", *map(prose, sentences(outcome))]
-    parts.append(f"The prompt is {code(outcome.prompt.name)}. Read it before you use it: a proposer wrote it.")
+    name = code(f"chosen/{outcome.prompt.name}")
+    parts.append(f"The prompt is {name}. Read it before you use it: a proposer wrote it.")
     if entry is not None:
         parts.append(
             prose(

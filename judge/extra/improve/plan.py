@@ -11,7 +11,7 @@ from judge.jobs.calibration import CalibrationPlan
 from judge.jobs.calibration.inputs import Draws
 from judge.judges.model import Model
 
-MOST_TRIED = 200
+MOST_TRIED = 100
 """Most wordings that one search may try: as many are no search but a lottery."""
 
 

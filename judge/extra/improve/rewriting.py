@@ -34,6 +34,8 @@ _TEXT = 1500
 _PASSAGES = 3
 _OBJECT = re.compile(r"\{\s*\"")
 _PARTS = ("system", "user")
+_REASONS = frozenset({"rationale", "reason", "reasons", "explanation", "changes", "notes"})
+"""What models add unasked, which changes nothing."""
 _STAYS = {
     "name": "the criterion",
     "unit": "the unit",
@@ -190,7 +192,7 @@ def wording_of(reply: str, parent: Parent) -> str:
         parts, _ = json.JSONDecoder(strict=False).raw_decode(reply, begun.start())
     except (ValueError, RecursionError):
         raise RefusedWordingError("the reply has a JSON object that cannot be parsed") from None
-    if more := sorted(set(parts) - set(_PARTS)):
+    if more := sorted(set(parts) - set(_PARTS) - _REASONS):
         raise RefusedWordingError(f"the reply changes {', '.join(more)[:80]}, and only the words may change")
     for name in _PARTS:
         if not isinstance(parts.get(name), str) or not parts[name].strip():

@@ -62,16 +62,23 @@ class WordingSearch:
         self._asking = asking
         self._proposer = proposer
         self._tried = {first.variant: first}
+        self._compared: Wordings | None = None
+        self._results_compared = 0
+        """How many results there were when wordings were last compared."""
         self._asked_now: set[str] = set()
         """The texts that an optimizer has asked about in this round."""
 
     @property
     def wordings(self) -> Wordings:
         """All wordings on dev."""
+        if self._compared is not None and self._results_compared == len(self.results):
+            return self._compared
         panels, _ = make_comparison(self.judges.inputs, self.judges.dev, self.judges.sources(self.results))
         (panel,) = panels
         panel = self.first_in_front(panel)
-        return Wordings(panel, "dev" if panel.split[0] == "dev" else "all", self.first.prompt_id)
+        self._compared = Wordings(panel, "dev" if panel.split[0] == "dev" else "all", self.first.prompt_id)
+        self._results_compared = len(self.results)
+        return self._compared
 
     def first_in_front(self, panel: Panel) -> Panel:
         """The panel with the first prompt before the others, so that of equals it is the one that stays."""
@@ -200,7 +207,7 @@ class WordingSearch:
                     response_id=item.response_id,
                     gold=tuple(row.grade for row in deciding(rows)),
                     grade=None if code < 0 else panel.grades[code],
-                    text=texts[item.response_id],
+                    text=texts.get(item.response_id, ""),
                 )
 
     def _ask_now(self, number: int, text: str) -> Tried:

@@ -71,7 +71,7 @@ def test_a_better_wording_is_found_on_dev_and_proven_once(tmp_path: Path) -> Non
     assert (entry.prompt, entry.split, entry.tried) == ("groundedness/counting", "test", 3)
     out = tmp_path / "out"
     assert read_certificate(out / "certificate.json") == outcome.certificate
-    chosen = load_criterion(out / "counting.md")
+    chosen = load_criterion(out / "chosen" / "counting.md")
     assert (chosen.digest, chosen.prompt_id) == (entry.prompt_digest, entry.prompt)
     assert [(row["candidate"], row["status"]) for row in rows_of(out)] == [
         ("graded", "dropped"),
@@ -103,7 +103,7 @@ def test_where_nothing_agrees_better_the_seal_stays_closed(tmp_path: Path) -> No
     assert (outcome.word, outcome.chosen, outcome.gain) == ("NOT GAINED", GRADED, None)
     assert outcome.because == "no wording agreed better on dev, so that the seal stays closed"
     assert (outcome.ledger.stopped, openings(tmp_path)) == ("round 1 gained nothing", 0)
-    assert (tmp_path / "out" / outcome.prompt.name).exists() and outcome.prompt.name == "graded.md"
+    assert Path(outcome.prompt).exists() and outcome.prompt.name == "graded.md"
 
 
 def test_without_a_test_part_the_word_is_unproven(tmp_path: Path) -> None:
@@ -305,5 +305,5 @@ def test_a_judge_that_writes_no_text_proposes_nothing(tmp_path: Path) -> None:
 
 
 def test_too_many_wordings_are_refused() -> None:
-    with pytest.raises(UsageError, match="300 wordings, at most 200"):
+    with pytest.raises(UsageError, match="300 wordings, at most 100"):
         ImprovePlan(gold=["a"], pool="b", prompt=GRADED, model="m/x", out="c", variants=30, rounds=10)
