@@ -431,6 +431,8 @@ def general(path: Path) -> str:
     # The list has "likewise for questions".
     name = re.sub(r"_(all|filtered|mi_subset)(?=\.qrel)", "", re.sub("^question_", "response_", name))
     name = "<run_id>.run" if path.parent.name == "response_runs" else name.replace("example-team", "<team>")
+    if path.parent.name in ("chosen", "candidates"):
+        return "<variant>.md"
     # Qrels of passages begin with what is graded, as the name of their criterion does.
     criteria = [criterion for criterion in criterion_names() if criterion != "passage_relevance"]
     return re.sub(
