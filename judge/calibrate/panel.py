@@ -430,24 +430,7 @@ def make_panel(
     keys = _in_order(gold)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
     code = _coding(scale, binary)
-    assessors = _graders(gold, len(keys), adjudicating=False)
-    adjudicators = _graders(gold, len(keys), adjudicating=True)
-    shares = np.zeros((len(keys), len(grades)))
-    most = 0
-    adjudicated = 0
-    for i, key in enumerate(keys):
-        given = {row.assessor: row.grade for row in gold[key] if row.made != ADJUDICATED}
-        ruled = {row.assessor: row.grade for row in gold[key] if row.made == ADJUDICATED}
-        most = max(most, len(given))
-        adjudicated += bool(ruled)
-        for name, grade in given.items():
-            assessors[name][i] = code[grade]
-        for name, grade in ruled.items():
-            adjudicators[name][i] = code[grade]
-        # The grade of most, or tied grades in equal parts.
-        modes = multimode((ruled or given).values())
-        for grade in modes:
-            shares[i, code[grade]] += 1 / len(modes)
+    people = _people([gold[key] for key in keys], code, len(grades))
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
     topics = sorted(set(units), key=natural_key)
     columns = tuple(
@@ -462,9 +445,9 @@ def make_panel(
         topics=tuple(topics),
         topic=codes_of(units, topics),
         split=tuple(gold[key][0].split or "all" for key in keys),
-        shares=shares,
-        reference=_reference(tuple(assessors), most, adjudicated, len(keys)),
-        assessors=assessors,
+        shares=people.shares,
+        reference=people.reference,
+        assessors=people.assessors,
         made=tuple(sorted({row.made for group in gold.values() for row in group})),
         columns=columns,
         binary=binary,
@@ -473,17 +456,54 @@ def make_panel(
         words=scale.words,
         cluster=cluster,
         unit=unit,
-        adjudicators=adjudicators,
+        adjudicators=people.adjudicators,
     )
 
 
-def _graders(gold: Mapping[ItemKey, Sequence[GoldRow]], items: int, *, adjudicating: bool) -> dict[str, GradeCodes]:
+class _People(NamedTuple):
+    """What people gave the items of a panel; the fields are those of the panel."""
+
+    assessors: Mapping[str, GradeCodes]
+    adjudicators: Mapping[str, GradeCodes]
+    shares: NDArray[np.float64]
+    reference: str
+
+
+def _people(gold: Sequence[Sequence[GoldRow]], code: Mapping[int, int], k: int) -> _People:
+    """The codes of all people, and the reference that they come to on a scale of k grades; `gold` by item, in order."""
+    assessors = _graders(gold, adjudicating=False)
+    adjudicators = _graders(gold, adjudicating=True)
+    shares = np.zeros((len(gold), k))
+    most = 0
+    adjudicated = 0
+    for i, rows in enumerate(gold):
+        given = {row.assessor: row.grade for row in rows if row.made != ADJUDICATED}
+        ruled = {row.assessor: row.grade for row in rows if row.made == ADJUDICATED}
+        most = max(most, len(given))
+        adjudicated += bool(ruled)
+        for name, grade in given.items():
+            assessors[name][i] = code[grade]
+        for name, grade in ruled.items():
+            adjudicators[name][i] = code[grade]
+        # The grade of most, or tied grades in equal parts.
+        modes = multimode((ruled or given).values())
+        for grade in modes:
+            shares[i, code[grade]] += 1 / len(modes)
+    return _People(
+        assessors=assessors,
+        adjudicators=adjudicators,
+        shares=shares,
+        reference=_reference(tuple(assessors), most, adjudicated, len(gold)),
+    )
+
+
+def _graders(gold: Sequence[Sequence[GoldRow]], *, adjudicating: bool) -> dict[str, GradeCodes]:
     """No code yet of each person who graded in a role, in natural order."""
     names: set[str] = set()
-    for group in gold.values():
-        names.update(row.assessor for row in group if (row.made == ADJUDICATED) == adjudicating)
+    for rows in gold:
+        names.update(row.assessor for row in rows if (row.made == ADJUDICATED) == adjudicating)
     ordered = sorted(names, key=lambda name: (natural_key(name), name))
-    return {name: np.full(items, -1, dtype=np.int64) for name in ordered}
+    return {name: np.full(len(gold), -1, dtype=np.int64) for name in ordered}
 
 
 def _stacked(graders: Mapping[str, GradeCodes], items: int) -> GradeCodes:

@@ -78,7 +78,7 @@ class AdjudicationStore(LabelStore):
         self._adjudication = adjudication
         self.notes: tuple[str, ...] = ()
         """What is to be known of the deal, a sentence each."""
-        super()._open_file(path, lambda connection: self._prepare(connection, settings))
+        self._open_file(path, lambda connection: self._prepare(connection, settings))
         wanted = {name.casefold() for name in adjudication.adjudicators}
         self.seats = tuple(seat for seat in self.seats if seat.name.casefold() in wanted)
 

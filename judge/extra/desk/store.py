@@ -109,6 +109,10 @@ PATIENCE = 5
 """Seconds that a label waits for a store that another program has locked."""
 
 
+Prepare = Callable[[sqlite3.Connection], Callable[[sqlite3.Connection], None] | None]
+"""Looks at a store, changes nothing, and returns what is to be written before it is used, if anything is."""
+
+
 class DeskTask(NamedTuple):
     """One label to give."""
 
@@ -142,6 +146,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         dealt: Sequence[Sequence[int]],
     ) -> None:
         def prepare(connection: sqlite3.Connection) -> Callable[[sqlite3.Connection], None] | None:
+            # Before anything is changed: the file may be somebody else's.
             if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 check_settings(connection, self.path, settings)
                 return None
@@ -149,23 +154,11 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
 
         self._open_file(path, prepare)
 
-    def _open_file(
-        self, path: Path, prepare: Callable[[sqlite3.Connection], Callable[[sqlite3.Connection], None] | None]
-    ) -> None:
-        """Open the file, and write what `prepare` finds that is to be written first."""
+    def _open_file(self, path: Path, prepare: Prepare) -> None:
         self.path = store_file(path)
         with contextlib.ExitStack() as held:
-            held.enter_context(locked(self.path))
-            self._connection = _connected(self.path)
-            held.callback(self._connection.close)
             try:
-                # Before anything is changed: the file may be somebody else's.
-                lacking = prepare(self._connection)
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = FULL")
-                if lacking is not None:
-                    with _writing(self._connection, self.path) as write:
-                        lacking(write)
+                self._connection = held.enter_context(_opened(self.path, prepare))
                 self._read()
             except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
                 raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
@@ -291,6 +284,19 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
             now = datetime.now(UTC).isoformat(timespec="seconds")
             added = write.execute(self._names.sql(_ADD), (*row, now))
         return int(added.lastrowid or 0)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, prepare: Prepare) -> Iterator[sqlite3.Connection]:
+    """A store that no other desk has open, with all in it that `prepare` finds lacking."""
+    with locked(path), contextlib.closing(_connected(path)) as connection:
+        lacking = prepare(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        if lacking is not None:
+            with _writing(connection, path) as write:
+                lacking(write)
+        yield connection
 
 
 def _connected(path: Path) -> sqlite3.Connection:
