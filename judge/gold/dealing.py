@@ -54,7 +54,7 @@ def deal_apart(
     `excluded`: for each item, who may not have it.
 
     >>> deal_apart(["a", "b", "c", "d"], [(), ["dee"], [], ["dee", "eve"]], ["dee", "eve"], 1)
-    ((0,), (1, 2))
+    ((0, 2), (1,))
     """
     dealt: dict[str, list[int]] = {person: [] for person in people}
     for place in _shuffled(names, seed, "apart"):

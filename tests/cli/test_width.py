@@ -94,15 +94,25 @@ JSON = {
 """The same of commands whose table is narrow, or that print none."""
 NO_JSON = {
     *("bench", "bench compare", "bench datasets", "completion", "demo", "evaluate passages", "evaluate responses"),
-    *("evaluate statements", "gold import", "gold sheet", "gold split", "journal export"),
+    *("evaluate statements", "gold import", "gold sheet", "gold split", "improve", "journal export"),
     *("models pull", "nuggets agree", "nuggets create", "nuggets match"),
-    *("nuggets score", "passages index", "probe", "prompts show", "release", "report", "serve assess"),
+    *(
+        "nuggets score",
+        "passages index",
+        "probe",
+        "prompts examples",
+        "prompts show",
+        "release",
+        "report",
+        "serve assess",
+    ),
 }
 ELSEWHERE = {
     "batch submit": "extra/scale/test_batches.py",
     "batch status": "extra/scale/test_batches.py",
     "batch collect": "extra/scale/test_batches.py",
     "completions import": "extra/scale/test_batches.py",
+    "prompts cuts": "jobs/test_prompt_cuts.py",
 }
 """Command to the test that reads its JSON, where it needs a world of its own."""
 FILES = {
