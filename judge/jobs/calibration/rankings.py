@@ -67,10 +67,11 @@ def _people(criterion: str, rows: Sequence[GoldRow], names: dict[str, str]) -> _
         if row.criterion == criterion and row.split != "test" and row.response_id is not None:
             of_turn = given.setdefault(passage_turn_id(row.turn_id), {})
             of_turn.setdefault(names.get(row.response_id, row.response_id), []).append(row)
-    return {
-        turn_id: {passage_id: consensus([row.grade for row in deciding(group)]) for passage_id, group in of_turn.items()}
-        for turn_id, of_turn in given.items()
-    }
+    grades: _Grades = {}
+    for turn_id, of_turn in given.items():
+        for passage_id, group in of_turn.items():
+            grades.setdefault(turn_id, {})[passage_id] = consensus([row.grade for row in deciding(group)])
+    return grades
 
 
 def _judge(labels: Labels) -> _Grades:
