@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -26,6 +26,8 @@ class Judged:
     """(m x N)."""
     topics: Codes
     """(N,)."""
+    seen: Floats
+    """(m x N), what each judge takes its grades from, on the line that CUTS part."""
 
     def tables(self) -> NDArray[np.int64]:
         """C by judge and topic (m x T x k x k)."""
@@ -34,7 +36,7 @@ class Judged:
 
     def item_tables(self) -> NDArray[np.int64]:
         """The same with every item as its own topic."""
-        return Judged(self.human, self.judges, np.arange(len(self.topics))).tables()
+        return replace(self, topics=np.arange(len(self.topics))).tables()
 
 
 def judged(
@@ -56,7 +58,7 @@ def judged(
     scale = (sd[:, None] * np.exp(np.reshape(heterogeneity, (-1, 1)) * rng.normal(size=(len(sd), T))))[:, topics]
     own = rng.normal(size=(len(sd), N))
     seen = z + scale * (math.sqrt(shared) * rng.normal(size=N) + math.sqrt(1 - shared) * own)
-    return Judged(np.digitize(z, CUTS), np.digitize(seen, CUTS), topics)
+    return Judged(np.digitize(z, CUTS), np.digitize(seen, CUTS), topics, seen)
 
 
 NOISE = 0.7

@@ -43,7 +43,7 @@ class Setting:
         z = rng.normal(0, 0.4, T)[topics] + rng.normal(0, 0.9, len(topics))
         noise = NOISE * np.exp(rng.normal(0, 0.3, T))[topics] * rng.normal(size=len(topics))
         seen = z + rng.normal(0, 0.3, T)[topics] + noise
-        return Judged(np.digitize(z, self.cuts), np.digitize(seen, self.cuts)[None], topics)
+        return Judged(np.digitize(z, self.cuts), np.digitize(seen, self.cuts)[None], topics, seen[None])
 
 
 SETTINGS = (

@@ -1,17 +1,22 @@
-"""Wordings of a prompt: how often a choice on dev is called a gain on test."""
+"""Wordings of a prompt, and cuts of the best: how often a choice on dev is called a gain on test."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from bench.simulations.figures import GRADES, Finding, Floats, finding
+from bench.simulations.figures import CUTS, GRADES, Finding, Floats, finding
 from bench.simulations.judges import NOISE, SHARP, Judged, judged, noise_of, true_wkappa_of
+from judge.calibrate.cuts import codes_by, cross_fitted
 from judge.calibrate.panel import GradedItem, JudgeColumn, Panel
 from judge.extra.improve import Wordings, word_of_gain
 
 SETTINGS = ((15, 15, 6), (25, 25, 8), (40, 40, 10))
 """Topics of dev and of test, and labels of each topic."""
 FIRST = "groundedness/w0"
+_LINE = (CUTS[0] - 1, *CUTS, CUTS[-1] + 1)
+_EXPECTED = (0, 0.5, 1.5, 2.5, 3)
+"""Expected grades at these places, so that the nearest grade is the judge's own: no cuts gain more than .002."""
 
 
 def panel_of(world: Judged, dev: int) -> Panel:
@@ -29,7 +34,7 @@ def panel_of(world: Judged, dev: int) -> Panel:
                 codes=codes,
                 first=(None,) * N,
                 reasons=(None,) * N,
-                expected=nothing[:, 0],
+                expected=np.interp(world.seen[number], _LINE, _EXPECTED),
                 probabilities=nothing,
                 samples=codes[None],
                 origin=None,
@@ -62,6 +67,15 @@ def panel_of(world: Judged, dev: int) -> Panel:
     )
 
 
+def with_cuts(panel: Panel, column: JudgeColumn) -> Panel:
+    """The panel with cuts of a wording as one more column, on dev by cuts of other topics."""
+    dev = panel.within("dev")
+    found = cross_fitted(panel, column, 1, dev)
+    codes = np.where(dev, found.codes, codes_by(column.expected, found.cuts))
+    cut = replace(column, prompt=f"{column.prompt}-cuts", codes=codes, samples=codes[None])
+    return replace(panel, columns=(*panel.columns, cut))
+
+
 def outcomes(
     replicates: int, rng: np.random.Generator, noise: Sequence[float], setting: tuple[int, int, int]
 ) -> tuple[list[bool], Floats, Floats]:
@@ -72,6 +86,9 @@ def outcomes(
     came: list[float] = []
     for _ in range(replicates):
         panel = panel_of(judged(rng, noise, T=dev + test, turns=labels), dev)
+        best = Wordings(panel, "dev", FIRST).best
+        if best is not None:
+            panel = with_cuts(panel, best)
         on_dev = Wordings(panel, "dev", FIRST)
         best = on_dev.best
         if best is None or best.prompt == FIRST:

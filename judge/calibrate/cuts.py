@@ -69,8 +69,19 @@ class Scoring(NamedTuple):
 
     def of_cuts(self, items: CutItems, cuts: Sequence[float]) -> float:
         """Agreement of cut grades with people; minus infinity where it is undefined."""
-        value = self.value(items, codes_by(items.expected, cuts))
-        return -np.inf if np.isnan(value) else value
+        return self.of_each(items, [cuts])[0]
+
+    def of_each(self, items: CutItems, several: Sequence[Sequence[float]]) -> list[float]:
+        """The same of each of several cuts."""
+        order = np.argsort(items.expected, kind="stable")
+        people = np.eye(len(self.grades))[items.human[order]] * items.weights[order, None]
+        # The weight of each grade of people among the items below a place in this order.
+        below = np.concatenate([np.zeros((1, len(self.grades))), people.cumsum(axis=0)])
+        reached = np.searchsorted(items.expected[order], np.array(several, dtype=np.float64))
+        ends = np.pad(reached, ((0, 0), (1, 1)), constant_values=((0, 0), (0, len(order))))
+        C = np.diff(below[ends], axis=1).transpose(0, 2, 1)
+        values = STATISTICS[self.statistic](C, self.grades)
+        return [float(value) for value in np.where(np.isnan(values), -np.inf, values)]
 
 
 class FittedCuts(Record, frozen=True):
@@ -117,20 +128,24 @@ def codes_by(expected: NDArray[np.float64], cuts: Sequence[float]) -> GradeCodes
     return np.searchsorted(np.array(cuts), expected, side="right").astype(np.int64)
 
 
+class CrossFitted(NamedTuple):
+    """Cuts, and the grades that items get by cuts of other topics."""
+
+    cuts: tuple[float, ...]
+    """Fitted to all items."""
+    codes: GradeCodes
+    """(N,), each by cuts whose kind and places were found on other topics; -1 where the judge gave no probabilities."""
+
+
 def fit_cuts(panel: Panel, column: JudgeColumn, seed: int) -> FittedCuts:
     """Fit cuts to the items of a panel that people graded and a judge gave probabilities for.
 
     The panel has three topics or more.
     """
     graded = (panel.human >= 0) & (column.codes >= 0)
-    usable = graded & ~np.isnan(column.expected)
-    items = CutItems(
-        expected=column.expected[usable],
-        human=panel.human[usable],
-        weights=panel.weights[usable],
-        topic=panel.topic[usable],
-    )
-    scoring = Scoring(panel.grades, primary_statistic(len(panel.grades)))
+    usable = fittable(panel, column)
+    items = _cut_items(panel, column, usable)
+    scoring = _scoring(panel)
     folds = folds_of(panel.topics, seed)
     values = validated(items, scoring, folds)
     kind = best_kind(values)
@@ -149,6 +164,50 @@ def fit_cuts(panel: Panel, column: JudgeColumn, seed: int) -> FittedCuts:
     )
 
 
+def cross_fitted(panel: Panel, column: JudgeColumn, seed: int, within: NDArray[np.bool_]) -> CrossFitted:
+    """The cuts that `fit_cuts` finds on the items of a mask, and the grades of these by cuts of other topics."""
+    items = _cut_items(panel, column, fittable(panel, column) & within)
+    scoring = _scoring(panel)
+    folds = folds_of(panel.topics, seed)
+    cuts = fitted(items, scoring, best_kind(validated(items, scoring, folds)))
+    graded = within & (column.codes >= 0) & ~np.isnan(column.expected)
+    # Topics in no fold have no grade by people, or tied ones alone, so that no cut was fitted to them.
+    codes = np.where(graded, codes_by(column.expected, cuts), -1)
+    for topics, elsewhere in _fitted_elsewhere(items, scoring, folds):
+        left_out = graded & np.isin(panel.topic, topics)
+        codes[left_out] = codes_by(column.expected[left_out], elsewhere)
+    return CrossFitted(cuts, codes)
+
+
+def fittable(panel: Panel, column: JudgeColumn) -> NDArray[np.bool_]:
+    """The items of a panel that cuts can be fitted to (N,): people agree on a grade, the judge gave probabilities."""
+    return np.asarray((panel.human >= 0) & (column.codes >= 0) & ~np.isnan(column.expected))
+
+
+def why_no_cuts(panel: Panel, column: JudgeColumn, within: NDArray[np.bool_]) -> str:
+    """Why no cuts can be fitted to the items of a mask; empty if some can."""
+    if panel.of_pairs:
+        return "a pair is graded in both orders, and cuts would move them apart"
+    usable = fittable(panel, column) & within
+    if not usable.any():
+        return "the judge gave no label probabilities (--logprobs asks for them)"
+    topics = len(set(panel.topic[usable].tolist()))
+    return "" if topics >= FEWEST_TOPICS else f"fewer than {FEWEST_TOPICS} dev topics"
+
+
+def _cut_items(panel: Panel, column: JudgeColumn, mask: NDArray[np.bool_]) -> CutItems:
+    return CutItems(
+        expected=column.expected[mask],
+        human=panel.human[mask],
+        weights=panel.weights[mask],
+        topic=panel.topic[mask],
+    )
+
+
+def _scoring(panel: Panel) -> Scoring:
+    return Scoring(panel.grades, primary_statistic(len(panel.grades)))
+
+
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
@@ -161,12 +220,12 @@ def folds_of(topics: Sequence[str], seed: int) -> NDArray[np.int64]:
     return ranks
 
 
-def _left_out(items: CutItems, ranks: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:
-    """The items of each fold: topics in the order of their ranks are dealt out in turn."""
+def _folds(items: CutItems, ranks: NDArray[np.int64]) -> Iterator[list[int]]:
+    """The topics of each fold: in the order of their ranks they are dealt out in turn."""
     topics = sorted(set(items.topic.tolist()), key=lambda topic: int(ranks[topic]))
     folds = min(FOLDS, len(topics))
     for number in range(folds):
-        yield np.isin(items.topic, topics[number::folds])
+        yield topics[number::folds]
 
 
 def validated(items: CutItems, scoring: Scoring, ranks: NDArray[np.int64]) -> dict[CutKind, float]:
@@ -174,7 +233,8 @@ def validated(items: CutItems, scoring: Scoring, ranks: NDArray[np.int64]) -> di
     values: dict[CutKind, float] = {}
     for kind in get_args(CutKind):
         codes = np.zeros(len(items.expected), dtype=np.int64)
-        for out in _left_out(items, ranks):
+        for topics in _folds(items, ranks):
+            out = np.isin(items.topic, topics)
             codes[out] = codes_by(items.expected[out], fitted(items.within(~out), scoring, kind))
         values[kind] = scoring.value(items, codes)
     return values
@@ -196,11 +256,20 @@ def best_kind(values: dict[CutKind, float]) -> CutKind:
 def nested(items: CutItems, scoring: Scoring, ranks: NDArray[np.int64]) -> float:
     """The agreement on all folds together, where kind and cuts of each are chosen on the others alone."""
     codes = np.zeros(len(items.expected), dtype=np.int64)
-    for out in _left_out(items, ranks):
-        rest = items.within(~out)
-        kind = best_kind(validated(rest, scoring, ranks))
-        codes[out] = codes_by(items.expected[out], fitted(rest, scoring, kind))
+    for topics, cuts in _fitted_elsewhere(items, scoring, ranks):
+        out = np.isin(items.topic, topics)
+        codes[out] = codes_by(items.expected[out], cuts)
     return scoring.value(items, codes)
+
+
+def _fitted_elsewhere(
+    items: CutItems, scoring: Scoring, ranks: NDArray[np.int64]
+) -> Iterator[tuple[list[int], tuple[float, ...]]]:
+    """The topics of each fold, and cuts whose kind and places are found on the others alone."""
+    for topics in _folds(items, ranks):
+        rest = items.within(~np.isin(items.topic, topics))
+        kind = best_kind(validated(rest, scoring, ranks))
+        yield topics, fitted(rest, scoring, kind)
 
 
 def fitted(items: CutItems, scoring: Scoring, kind: CutKind) -> tuple[float, ...]:
@@ -225,31 +294,38 @@ def _shifted(items: CutItems, scoring: Scoring, places: Sequence[float]) -> tupl
     """The middle cuts moved together, so that one of them comes to a place and none leaves the scale."""
     low, high = scoring.grades[0], scoring.grades[-1]
     shifts = {round(place - cut, _DECIMALS) for place in places for cut in scoring.middle}
-    best = scoring.middle
-    value = scoring.of_cuts(items, best)
+    tried = [scoring.middle]
     for shift in sorted(shifts, key=lambda shift: (abs(shift), shift)):
         cuts = tuple(round(cut + shift, _DECIMALS) for cut in scoring.middle)
-        if low < cuts[0] and cuts[-1] < high and scoring.of_cuts(items, cuts) > value + _BETTER:
-            best = cuts
-            value = scoring.of_cuts(items, cuts)
-    return best
+        if low < cuts[0] and cuts[-1] < high:
+            tried.append(cuts)
+    return _first_best(items, scoring, tried)
 
 
 def _free(items: CutItems, scoring: Scoring, places: Sequence[float], start: tuple[float, ...]) -> tuple[float, ...]:
     """The cuts after moving one at a time to its best place between its neighbors, until none gains."""
     best = start
-    value = scoring.of_cuts(items, best)
     moved = True
     while moved:
-        moved = False
+        before = best
         for i in range(len(best)):
             below = best[i - 1] if i else -np.inf
             above = best[i + 1] if i + 1 < len(best) else np.inf
             own = best[i]
+            tried = [best]
             for place in sorted(places, key=lambda place: (abs(place - own), place)):
-                cuts = (*best[:i], place, *best[i + 1 :])
-                if below < place < above and scoring.of_cuts(items, cuts) > value + _BETTER:
-                    best = cuts
-                    value = scoring.of_cuts(items, cuts)
-                    moved = True
+                if below < place < above:
+                    tried.append((*best[:i], place, *best[i + 1 :]))
+            best = _first_best(items, scoring, tried)
+        moved = best != before
     return best
+
+
+def _first_best(items: CutItems, scoring: Scoring, tried: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The cuts that agree best with people, of equals the first."""
+    values = scoring.of_each(items, tried)
+    best = 0
+    for number, value in enumerate(values):
+        if value > values[best] + _BETTER:
+            best = number
+    return tried[best]

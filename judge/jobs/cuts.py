@@ -10,7 +10,7 @@ from judge.ask.criteria import load_criterion, prompt_path
 from judge.ask.prompt_edit import with_cuts
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.results import JUDGMENTS, Labels
-from judge.calibrate.cuts import FEWEST_TOPICS, FittedCuts, fit_cuts
+from judge.calibrate.cuts import FEWEST_TOPICS, FittedCuts, fit_cuts, fittable
 from judge.calibrate.intake import make_panels, read_sources
 from judge.errors import InputError, UsageError
 from judge.gold.examples import without_examples
@@ -116,7 +116,7 @@ def _fitted(
         raise InputError(f"{name}: no grade of a dev topic of what was judged under {prompt.prompt_id}")
     (panel,) = panels
     (column,) = panel.columns
-    usable = (panel.human >= 0) & (column.codes >= 0) & (column.expected == column.expected)
+    usable = fittable(panel, column)
     topics = len(set(panel.topic[usable].tolist()))
     if not usable.any():
         raise InputError(

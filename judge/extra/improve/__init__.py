@@ -4,17 +4,21 @@ A grade that is missing counts as the one farthest from the assessors', so that 
 items. Intervals are over topics.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from judge.calibrate.cuts import codes_by, cross_fitted, why_no_cuts
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import JudgeColumn, Panel
 from judge.calibrate.selection import FEWEST_FOLD_TOPICS, candidates, choose
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import compare, nested_folds
+from judge.stats.raters import GradeCodes
 from judge.stats.resampling import resampled
 from judge.stats.tables import Floats, defined
 
@@ -26,6 +30,9 @@ _ELIMINATION = 1000
 _COMPARED = 20
 """Most wordings that are compared with each other, the best ones."""
 _ROUNDING = 1e-9
+_FOLDS = 5
+_DIVISIONS = 4
+"""Random divisions of the topics into folds in which cuts are fitted anew."""
 GainWord = Literal["GAINED", "NOT GAINED", "INCONCLUSIVE", "UNPROVEN"]
 
 
@@ -58,12 +65,17 @@ class Wordings(NamedTuple):
 
     def tables(self, column: JudgeColumn) -> Floats:
         """The tables of each topic, with missing grades at their farthest."""
-        tables = self.panel.tables(self.panel.farthest(column.codes), self.panel.within(self.split))
-        return np.asarray(tables, dtype=np.float64)
+        return self._tables(column.codes, self.panel.within(self.split))
+
+    def _tables(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> Floats:
+        return np.asarray(self.panel.tables(self.panel.farthest(codes), mask), dtype=np.float64)
 
     def value(self, column: JudgeColumn) -> float | None:
         """How well a wording agrees; None where that is undefined."""
-        return defined(point(self.statistic, self.tables(column).sum(axis=0), self.panel.grades))
+        return self._value(column.codes, self.panel.within(self.split))
+
+    def _value(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> float | None:
+        return defined(point(self.statistic, self._tables(codes, mask).sum(axis=0), self.panel.grades))
 
     def agreement(self, column: JudgeColumn, seed: int, replicates: int) -> Estimate:
         """The same, with its interval."""
@@ -104,17 +116,52 @@ class Wordings(NamedTuple):
             left = compare(pairs, self.statistic, self.panel.grades, rng, permutations=_ELIMINATION).best
         return tuple(column for column in columns if column.name in left)[:most]
 
-    def nested(self, seed: int) -> float | None:
-        """How well the chosen wording agrees on topics that it was not chosen on: the choice inside folds of topics.
+    def nested(self, columns: Sequence[JudgeColumn], seed: int) -> float | None:
+        """How well the chosen one of these agrees on topics that it was not chosen on: the choice inside folds.
 
         None with a single wording, where there is no choice, and with too few topics.
         """
-        columns = list(self.columns.values())
-        topics = set(self.panel.topic[self.panel.within(self.split)].tolist())
-        if len(columns) < 2 or len(topics) < FEWEST_FOLD_TOPICS:
+        if len(columns) < 2 or self._topics < FEWEST_FOLD_TOPICS:
             return None
         tables = np.array([self.tables(column) for column in columns])
         return defined(nested_folds(tables, self.statistic, self.panel.grades, np.random.default_rng(seed)))
+
+    def nested_with_cuts(self, columns: Sequence[JudgeColumn], seed: int) -> float | None:
+        """The same where cuts are fitted to the chosen one: this and the choice between both inside the folds, too."""
+        if self._topics < FEWEST_FOLD_TOPICS:
+            return None
+        inside = self.panel.within(self.split)
+        rng = np.random.default_rng(seed)
+        values: list[float] = []
+        for _ in range(_DIVISIONS):
+            topics = rng.permutation(np.unique(self.panel.topic[inside]))
+            codes = np.full(len(inside), -1, dtype=np.int64)
+            for number in range(_FOLDS):
+                left_out = inside & np.isin(self.panel.topic, topics[number::_FOLDS])
+                codes[left_out] = self._codes_of_choice(columns, inside & ~left_out, seed)[left_out]
+            value = self._value(codes, inside)
+            if value is not None:
+                values.append(value)
+        return float(np.mean(values)) if values else None
+
+    def _codes_of_choice(self, columns: Sequence[JudgeColumn], mask: NDArray[np.bool_], seed: int) -> GradeCodes:
+        """The codes of all items by the best of wordings with and without cuts, all found on the items of a mask."""
+        best = columns[0]
+        for column in columns[1:]:
+            if improves(self._value(best.codes, mask), self._value(column.codes, mask)):
+                best = column
+        if why_no_cuts(self.panel, best, mask):
+            return best.codes
+        cut = cross_fitted(self.panel, best, seed, mask)
+        if not improves(self._value(best.codes, mask), self._value(cut.codes, mask)):
+            return best.codes
+        graded = (best.codes >= 0) & ~np.isnan(best.expected)
+        return np.where(graded, codes_by(best.expected, cut.cuts), -1)
+
+    @property
+    def _topics(self) -> int:
+        """How many topics the part has."""
+        return len(np.unique(self.panel.topic[self.panel.within(self.split)]))
 
 
 def improves(before: float | None, after: float | None) -> bool:

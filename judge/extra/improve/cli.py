@@ -10,19 +10,23 @@ from judge.extra.improve.plan import ImprovePlan
 
 
 def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: FileOfOptions) -> int:
-    """Search for a better wording of a prompt on gold, and prove its gain once on sealed gold.
+    """Search for a better prompt on gold, and prove its gain once on sealed gold.
 
     In each round a proposer sees the wordings that agree best with assessors, and where they do not, and writes others.
     Each is asked on the dev part. The scale, the inputs and the answer form stay. A round that gains nothing is the
-    last one. Then the sealed test is opened once: GAINED if the 95 % interval of the paired gain over the first prompt,
-    over topics, lies above 0; NOT GAINED if none of it does; else INCONCLUSIVE. Without --test the word is UNPROVEN.
-    Exit code 0 only for GAINED. The same command goes on where an earlier one stopped, and pays for nothing twice.
+    last one. Where the judge gives label probabilities, cut points of the expected grade are fitted to the best
+    wording, without a call. Then the sealed test is opened once: GAINED if the 95 % interval of the paired gain over
+    the first prompt, over topics, lies above 0; NOT GAINED if none of it does; else INCONCLUSIVE. Without --test the
+    word is UNPROVEN. Exit code 0 only for GAINED. The same command goes on where an earlier one stopped, and pays for
+    nothing twice.
     """
     if trial.dry_run:
         with progress("reading gold") as line:
             forecast = forecast_improvement(plan, line)
         print_fact("dev", f"{forecast.counts['items']:,} judgments under each wording")
         print_fact("wordings", f"the first and at most {forecast.counts['wordings']:,} others")
+        if "cuts" in plan.ways:
+            print_fact("cuts", "of the best wording, without a call")
         judge, *proposer = forecast.models
         print_calls(judge, {"requests at most": f"{judge.judgments:,}"})
         for row in proposer:

@@ -57,7 +57,9 @@ def improve_prompt(
         first, content = first_prompt(inputs, plan)
         judges = CalibrationJudges(inputs)
         check_dev_topics(judges.dev, first)
-        proposer = open_proposer(plan.proposer or plan.model, plan, keys=not (plan.out / JOURNAL).exists())
+        proposer: Proposer | None = None
+        if "rewrites" in plan.ways:
+            proposer = open_proposer(plan.proposer or plan.model, plan, keys=not (plan.out / JOURNAL).exists())
         with Asking(judges.place, judges.pool, judges.turns, shown) as asking:
             if isinstance(proposer, ModelProposer):
                 proposer.asking = asking
@@ -92,9 +94,8 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
     """
     judges = search.judges
     inputs = judges.inputs
-    results = search.results
     chosen = search.chosen
-    dev_labels = judges.sources(results)
+    dev_labels = search.labels()
     if judges.seal is None or chosen is search.first:
         closed = CalibrationInputs(inputs.plan.with_values(test=None, seal=None))
         closed.prompts = inputs.prompts
@@ -111,7 +112,7 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
     def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
         if rows:
             search.ask([search.first, chosen], rows)
-        return judges.sources(results)
+        return search.labels()
 
     rows, labels, record = open_test(
         inputs, now, asked, dev_labels, held_out, beside=(search.first.prompt_id, chosen.prompt_id)
@@ -177,7 +178,7 @@ def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> 
             return word, f"no interval of the gain: {gain.reason}"
         return word, "the interval holds 0" if word == "INCONCLUSIVE" else "the interval does not lie above 0"
     if search.chosen is search.first:
-        tried = "no wording agreed better on dev"
+        tried = "no candidate agreed better on dev"
         return "NOT GAINED", tried if plan.test is None else f"{tried}, so that the seal stays closed"
     beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)
     how = "--test names the sealed grades beside them" if beside else "`judge gold split` seals some topics for --test"
@@ -193,10 +194,14 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
     first, content = first_prompt(inputs, plan)
     judges = CalibrationJudges(inputs, dry=True)
     check_dev_topics(judges.dev, first)
-    proposer: Proposer = open_proposer(plan.proposer or plan.model, plan, keys=False)
+    proposer: Proposer | None = None
+    if "rewrites" in plan.ways:
+        proposer = open_proposer(plan.proposer or plan.model, plan, keys=False)
     most = plan.variants * plan.rounds
     wordings: list[Criterion] = [first]
-    if isinstance(proposer, PreparedWordings):
+    if proposer is None:
+        pass
+    elif isinstance(proposer, PreparedWordings):
         for proposal in proposer.proposals[:most]:
             try:
                 wordings.append(checked_wording(proposal.content, proposal.name, first, {}))

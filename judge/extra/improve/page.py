@@ -1,4 +1,4 @@
-"""The ledger of all wordings that were tried, and what a reader is told of an improvement. Pure."""
+"""The ledger of all that was tried, and what a reader is told of an improvement. Pure."""
 
 from pathlib import PurePath
 from typing import Any
@@ -15,38 +15,41 @@ PAGE = "improve.md"
 
 
 class LedgerLine(Record, frozen=True):
-    """One wording."""
+    """One candidate: a wording, or one with cuts."""
 
     candidate: str
     """The variant's name."""
     round: int
-    """0 for the first prompt."""
+    """0 for the first prompt; that of cuts follows the last one."""
     parent: str | None
     """The variant that it was made from."""
     proposer: str | None
+    """Who wrote it, or `cuts`."""
     prompt_digest: str | None
     """None where it is refused."""
     status: str
     """`chosen`, `kept` (it may be the best), `dropped` or `refused`."""
     agreement: Estimate | None
-    """On dev, with missing grades at their farthest; optimistic for the chosen one."""
+    """On dev, with missing grades at their farthest; optimistic for the chosen one. Under cuts, each topic has the
+    grades that cuts of the others give."""
     missing: int | None
     gain: Estimate | None
     """Over the first prompt, on the same items."""
     nested: float | None
-    """What the choice among all wordings up to this round agrees on topics that it was not made on."""
+    """What the choice among all candidates up to this round agrees on topics that it was not made on."""
     reason: str | None
     """Why it is refused."""
 
 
 class Ledger(Record, frozen=True):
-    """All wordings that were proposed."""
+    """All candidates."""
 
     statistic: str
     judge: str
-    proposer: str
     stopped: str
-    """Why there was no further round."""
+    """Why there was no further round; empty where no wordings were written."""
+    passed_over: tuple[str, ...]
+    """A sentence for each way that could not be tried."""
     nested: float | None
     """What the choice among all agrees on topics that it was not made on."""
     openings: int
@@ -55,7 +58,7 @@ class Ledger(Record, frozen=True):
 
     @property
     def tried(self) -> int:
-        """How many wordings beside the first one were asked on dev."""
+        """How many candidates beside the first prompt were compared on dev."""
         return sum(line.status != "refused" for line in self.lines) - 1
 
     @property
@@ -65,7 +68,7 @@ class Ledger(Record, frozen=True):
 
     @property
     def chosen(self) -> LedgerLine:
-        """The line of the chosen wording."""
+        """The line of the chosen one."""
         return next(line for line in self.lines if line.status == "chosen")
 
     @property
@@ -110,7 +113,7 @@ _SHORT: RecordColumns = {
 
 
 def candidates_tsv(ledger: Ledger) -> bytes:
-    """`candidates.tsv`: a line for each wording, in the order of the proposals."""
+    """`candidates.tsv`: a line for each candidate, in the order of the proposals."""
     return records_tsv(_COLUMNS, ledger.lines).encode()
 
 
@@ -134,7 +137,9 @@ def sentences(outcome: ImproveOutcome) -> tuple[str, ...]:
             promised += f", and {number(ledger.promised, signed=True)} where the choice is made on other topics"
         told.append(f"{promised}.")
     refused = f", {count(ledger.refused, 'proposal')} refused" if ledger.refused else ""
-    told.append(f"{count(ledger.tried, 'wording')} tried{refused}; {ledger.stopped}.")
+    stopped = f"; {ledger.stopped}" if ledger.stopped else ""
+    told.append(f"{count(ledger.tried, 'candidate')} tried{refused}{stopped}.")
+    told += ledger.passed_over
     calls = sum(account.results.calls for account in outcome.accounts)
     cost = sum(account.results.cost for account in outcome.accounts)
     told.append(f"{count(calls, 'call')} in all, {dollars(cost) if cost else 'at no cost that is known'}.")
@@ -175,8 +180,8 @@ def improve_markdown(outcome: ImproveOutcome) -> bytes:
     parts += ["## Warnings", "\n".join(f"- {prose(text)}" for text in outcome.warnings)] if outcome.warnings else []
     parts.append(f"#{candidates_table(ledger).markdown()}".rstrip("\n"))
     parts.append(
-        "Agreement and gain have 95 % intervals over topics, with missing grades at their farthest. The chosen wording "
+        "Agreement and gain have 95 % intervals over topics, with missing grades at their farthest. The chosen one "
         "looks better on dev than it is, because it was chosen there; `nested` is the agreement of the choice among "
-        "all wordings so far on topics that it was not made on."
+        "all candidates so far on topics that it was not made on."
     )
     return ("\n\n".join(parts) + "\n").encode()

@@ -1,7 +1,7 @@
 """The options of an improvement."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from judge.ask.options import AskingOptions
 from judge.errors import UsageError
@@ -11,6 +11,7 @@ from judge.jobs.calibration import CalibrationPlan
 from judge.jobs.calibration.inputs import Draws
 from judge.judges.model import Model
 
+Way = Literal["rewrites", "cuts"]
 MOST_TRIED = 100
 """Most wordings that one search may try: as many are no search but a lottery."""
 
@@ -18,7 +19,7 @@ MOST_TRIED = 100
 class ImprovePlan(
     AskingOptions,
     section="improving",
-    main="gold test pool topics prompt model proposer variants rounds out dry-run max-cost",
+    main="gold test pool topics prompt model ways proposer out dry-run max-cost",
 ):
     """Everything `judge improve` can be told."""
 
@@ -36,6 +37,9 @@ class ImprovePlan(
     """The prompt to improve, as criterion/variant or a file of your own."""
     model: Annotated[str | Model, Option(metavar="BACKEND/MODEL")]
     """The judge."""
+    ways: Annotated[tuple[Way, ...], Option(metavar="WAY")] = ("rewrites", "cuts")
+    """What is tried: other wordings (rewrites), and cut points of the expected grade (cuts), without a call, where the
+    judge gives label probabilities."""
     proposer: Annotated[str | Path | Model | None, Option(metavar="BACKEND/MODEL|PATH|NAME")] = None
     """Who writes other wordings: a model (default: the judge), a prompt file or a folder of them that you wrote, or an
     optimizer of another package."""
@@ -61,6 +65,10 @@ class ImprovePlan(
     def _check(self) -> None:
         if self.variants * self.rounds > MOST_TRIED:
             raise UsageError(f"--variants × --rounds: {self.variants * self.rounds} wordings, at most {MOST_TRIED}")
+        if not self.ways:
+            raise UsageError("--ways: expected rewrites or cuts, or both")
+        if "rewrites" not in self.ways:
+            self.refuse_unused(["proposer", "variants", "rounds", "shown"], "no wordings are written (--ways)")
         if self.test is None:
             self.refuse_unused(["seal"], "it is the seal of the grades in --test")
 

@@ -1,13 +1,18 @@
-"""The search for a better wording: rounds of proposals, each asked on dev, until a round gains nothing."""
+"""The search for a better prompt: rounds of wordings on dev until one gains nothing, then cuts of the best."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from msgspec.structs import replace as changed_record
+
 from judge.ask.asking import Asking
+from judge.ask.prompt_edit import with_cuts
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import Labels
+from judge.calibrate.cuts import cross_fitted, why_no_cuts
 from judge.calibrate.disagreements import disagreements
 from judge.calibrate.panel import JudgeColumn, Panel
-from judge.errors import InputError, OperationalError
+from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, improves
 from judge.extra.improve.page import Ledger, LedgerLine
 from judge.extra.improve.plan import ImprovePlan
@@ -33,8 +38,6 @@ class WordingEntry:
         self.by = by
         self.refused = proposal.refused
         self.criterion: Criterion | None = None
-        self.nested: float | None = None
-        """The agreement of the choice among all wordings up to its round, on topics that it was not made on."""
 
 
 class WordingSearch:
@@ -48,7 +51,7 @@ class WordingSearch:
         *,
         first: Criterion,
         content: str,
-        proposer: Proposer,
+        proposer: Proposer | None,
     ) -> None:
         self.judges = judges
         self.first = first
@@ -58,13 +61,18 @@ class WordingSearch:
         self.entries: list[WordingEntry] = []
         self.stopped = ""
         """Why there is no further round."""
+        self.passed_over: list[str] = []
+        """A sentence for each way that could not be tried."""
         self._plan = plan
         self._asking = asking
         self._proposer = proposer
+        self._by = "" if proposer is None else proposer.name
         self._tried = {first.variant: first}
         self._compared: Wordings | None = None
         self._results_compared = 0
         """How many results there were when wordings were last compared."""
+        self._cut: Labels | None = None
+        """The grades of dev under cuts, of each topic by cuts of the others."""
         self._asked_now: set[str] = set()
         """The texts that an optimizer has asked about in this round."""
 
@@ -73,7 +81,7 @@ class WordingSearch:
         """All wordings on dev."""
         if self._compared is not None and self._results_compared == len(self.results):
             return self._compared
-        panels, _ = make_comparison(self.judges.inputs, self.judges.dev, self.judges.sources(self.results))
+        panels, _ = make_comparison(self.judges.inputs, self.judges.dev, self.labels())
         (panel,) = panels
         panel = self.first_in_front(panel)
         self._compared = Wordings(panel, "dev" if panel.split[0] == "dev" else "all", self.first.prompt_id)
@@ -91,32 +99,88 @@ class WordingSearch:
         best = self.wordings.best
         return self.first if best is None else self.judges.inputs.prompts[best.prompt or ""]
 
+    def labels(self) -> tuple[Labels, ...]:
+        """What the judge said; on dev, the grades under cuts are those by cuts of other topics."""
+        several = self.judges.sources(self.results)
+        cut = self._cut
+        if cut is None:
+            return several
+        others = [labels for labels in several if labels.prompt_digest != cut.prompt_digest]
+        on_test = [label for labels in several if labels.prompt_digest == cut.prompt_digest for label in labels.labels]
+        return (*others, changed_record(cut, labels=(*cut.labels, *on_test)))
+
     def run(self, steps: Steps) -> None:
-        """Ask under the first prompt, and then round by round under others."""
+        """Ask under the first prompt, then round by round under others, and fit cuts to the best."""
         steps(Step("asking under the first prompt"))
         entry = WordingEntry(self.first.variant, 0, Proposal(""), "")
         entry.criterion = self.first
         self.entries.append(entry)
         self.ask([self.first], self.judges.dev)
+        rounds = 0
+        if self._proposer is not None:
+            rounds = self._rewrite(self._proposer, steps)
+        if "cuts" in self._plan.ways:
+            steps(Step("fitting cuts"))
+            self._add_cuts(rounds + 1)
+
+    def _rewrite(self, proposer: Proposer, steps: Steps) -> int:
+        """Rounds of other wordings; how many there were."""
         for number in range(1, self._plan.rounds + 1):
             before = frozenset(self._tried)
             self._asked_now.clear()
             steps(Step(f"round {number} of {self._plan.rounds}"))
             begun = len(self.entries)
-            proposals = list(self._proposer.propose(self._round(number)))
+            proposals = list(proposer.propose(self._round(number)))
             refuse_spent(self.results)
             self._take(number, proposals)
             if len(self.entries) == begun:
                 self.stopped = "there were no more proposals"
-                return
-            wordings = self.wordings
-            nested = wordings.nested(self._plan.resampling_seed)
-            for entry in self.entries[begun:]:
-                entry.nested = nested
-            if not self._gained(wordings, before):
+                return number - 1
+            if not self._gained(self.wordings, before):
                 self.stopped = f"round {number} gained nothing"
-                return
+                return number
         self.stopped = f"round {self._plan.rounds} was the last one asked for"
+        return self._plan.rounds
+
+    def _add_cuts(self, number: int) -> None:
+        """Fit cuts to the best wording, as another candidate; the judge is asked nothing on dev."""
+        wordings = self.wordings
+        column = wordings.best
+        if column is None or column.origin is None:
+            self.passed_over.append("No cuts: no wording has an agreement.")
+            return
+        panel = wordings.panel
+        inside = panel.within(wordings.split)
+        if reason := why_no_cuts(panel, column, inside):
+            self.passed_over.append(f"No cuts: {reason}.")
+            return
+        seed = self._plan.resampling_seed
+        found = cross_fitted(panel, column, seed, inside)
+        base = self.judges.inputs.prompts[column.prompt or ""]
+        try:
+            text = with_cuts(self.contents[base.variant], base, found.cuts)
+        except UsageError as error:
+            self.passed_over.append(f"No cuts: {error}.")
+            return
+        entry = self._enter(number, Proposal(text, parent=base.variant, name=f"{base.variant}-cuts"), "cuts")
+        criterion = entry.criterion
+        if criterion is None:
+            return
+        labels = []
+        for label, code in zip(column.first, found.codes.tolist(), strict=True):
+            if label is None:
+                continue
+            if code >= 0:
+                labels.append(changed_record(label, grade=panel.grades[code]))
+            else:
+                labels.append(changed_record(label, grade=None, reason=label.reason or "unreadable"))
+        self._cut = changed_record(
+            column.origin,
+            prompt=criterion.prompt_id,
+            prompt_digest=criterion.digest,
+            labels=tuple(labels),
+        )
+        self._compared = None
 
     def ask(self, criteria: Sequence[Criterion], rows: Sequence[GoldRow]) -> None:
         """Ask the judge about graded items under wordings; an OperationalError where the budget ends before."""
@@ -141,19 +205,19 @@ class WordingSearch:
         for proposal in proposals:
             if proposal.content and proposal.content in self._asked_now:
                 continue
-            entry = self._enter(number, proposal)
+            entry = self._enter(number, proposal, self._by)
             if entry.criterion is not None:
                 new.append(entry.criterion)
         if new:
             self.ask(new, self.judges.dev)
 
-    def _enter(self, number: int, proposal: Proposal) -> WordingEntry:
+    def _enter(self, number: int, proposal: Proposal, by: str) -> WordingEntry:
         """Enter a proposal, and check it."""
         place = sum(entry.round == number for entry in self.entries) + 1
         variant = proposal.name
         if not variant or variant in self._tried:
             variant = _NUMBERED.format(self.first.variant, number, place)
-        entry = WordingEntry(variant, number, proposal, self._proposer.name)
+        entry = WordingEntry(variant, number, proposal, by)
         self.entries.append(entry)
         if entry.refused:
             return entry
@@ -213,7 +277,7 @@ class WordingSearch:
     def _ask_now(self, number: int, text: str) -> Tried:
         """What an optimizer asks; it is a candidate like those that it returns."""
         self._asked_now.add(text)
-        entry = self._enter(number, Proposal(text))
+        entry = self._enter(number, Proposal(text), self._by)
         criterion = entry.criterion
         if criterion is None:
             raise InputError(f"{entry.variant}: {entry.refused}")
@@ -230,6 +294,7 @@ class WordingSearch:
         seed = self._plan.resampling_seed
         kept = {column.prompt for column in wordings.kept(seed)}
         chosen = self.chosen
+        nested = self._nested(wordings)
         lines = []
         for entry in self.entries:
             criterion = entry.criterion
@@ -250,19 +315,37 @@ class WordingSearch:
                     agreement=wordings.agreement(column, seed, self._plan.replicates) if column else None,
                     missing=wordings.missing(column) if column else None,
                     gain=wordings.gain(column, seed) if column and criterion is not self.first else None,
-                    nested=entry.nested if criterion else None,
+                    nested=nested[entry.round] if criterion else None,
                     reason=entry.refused or None,
                 )
             )
         return Ledger(
             statistic=wordings.statistic,
             judge=self.judges.judges[0].name,
-            proposer=self._proposer.name,
             stopped=self.stopped,
-            nested=wordings.nested(seed),
+            passed_over=tuple(self.passed_over),
+            nested=nested[max(nested)],
             openings=seen,
             lines=tuple(lines),
         )
+
+    def _nested(self, wordings: Wordings) -> dict[int, float | None]:
+        """The agreement of the choice among all candidates up to each round, on topics that it was not made on."""
+        seed = self._plan.resampling_seed
+        nested = {}
+        for number in sorted({entry.round for entry in self.entries}):
+            columns = []
+            cut = False
+            for entry in self.entries:
+                if entry.criterion is None or entry.round > number:
+                    continue
+                if self._cut is not None and entry.criterion.digest == self._cut.prompt_digest:
+                    cut = True
+                elif (column := wordings.columns.get(entry.criterion.prompt_id)) is not None:
+                    columns.append(column)
+            choose = wordings.nested_with_cuts if cut else wordings.nested
+            nested[number] = choose(columns, seed)
+        return nested
 
 
 def refuse_spent(results: Iterable[Judgment | Failure]) -> None:

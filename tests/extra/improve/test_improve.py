@@ -15,6 +15,7 @@ from judge.extra.improve.job import forecast_improvement, improve_prompt
 from judge.extra.improve.page import ImproveOutcome, sentences
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import OPTIMIZERS, Round
+from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.judges.backends.function import FunctionJudge
 from judge.judges.model import Price
 from judge.records import Estimate
@@ -24,6 +25,8 @@ from tests.extra.improve.world import (
     CARE,
     GRADED,
     WORLD,
+    HesitantJudge,
+    Messages,
     careful_judge,
     improving,
     reply,
@@ -101,7 +104,7 @@ def test_where_nothing_agrees_better_the_seal_stays_closed(tmp_path: Path) -> No
     wordings = written(tmp_path, "strict", "Be strict.")
     outcome = found(tmp_path, model=careful_judge({"": 0.3}), proposer=wordings)
     assert (outcome.word, outcome.chosen, outcome.gain) == ("NOT GAINED", GRADED, None)
-    assert outcome.because == "no wording agreed better on dev, so that the seal stays closed"
+    assert outcome.because == "no candidate agreed better on dev, so that the seal stays closed"
     assert (outcome.ledger.stopped, openings(tmp_path)) == ("round 1 gained nothing", 0)
     assert Path(outcome.prompt).exists() and outcome.prompt.name == "graded.md"
 
@@ -150,6 +153,85 @@ def test_a_wording_that_fails_gains_nothing_by_it() -> None:
     failing = wordings.columns["groundedness/half"]
     assert (wordings.missing(failing), [column.prompt for column in wordings.kept(1)]) == (90, [GRADED])
     assert (wordings.gain(failing, 1).high or 0) < 0
+
+
+# Cuts of the expected grade
+
+
+def test_cuts_are_a_candidate_that_costs_no_call(tmp_path: Path) -> None:
+    judge = HesitantJudge()
+    plan = improving(tmp_path, model=judge, ways=["cuts"])
+    outcome = improve_prompt(plan)
+    # Grades are one too high. Expected grades are .6, 1.6, 2.6 and 2.8, so that cuts tell all four apart.
+    assert (outcome.word, outcome.chosen) == ("GAINED", "groundedness/graded-cuts")
+    rows = rows_of(tmp_path / "out")
+    assert [(row["candidate"], row["round"], row["parent"], row["proposer"], row["status"]) for row in rows] == [
+        ("graded", "0", "", "", "dropped"),
+        ("graded-cuts", "1", "graded", "cuts", "chosen"),
+    ]
+    # Each response of dev and of test was asked about once.
+    assert len(judge.seen) == 180
+    chosen = load_criterion(tmp_path / "out/chosen/graded-cuts.md")
+    (entry,) = outcome.certificate.certified
+    assert (entry.prompt, entry.prompt_digest, entry.split) == (outcome.chosen, chosen.digest, "test")
+    again = improve_prompt(plan)
+    assert (again.word, again.gain, again.ledger, len(judge.seen)) == (outcome.word, outcome.gain, outcome.ledger, 180)
+
+
+def test_the_agreement_of_cuts_on_dev_is_that_on_other_topics(tmp_path: Path) -> None:
+    judge = HesitantJudge(wavering=True)
+    outcome = improve_prompt(improving(tmp_path, model=judge, ways=["cuts"], sealed=False))
+    (line,) = [line for line in outcome.ledger.lines if line.proposer == "cuts"]
+    alone = add_cuts(
+        CutsPlan(
+            prompt=GRADED,
+            gold=[tmp_path / "split/dev.jsonl"],
+            judgments=[tmp_path / "out"],
+            pool=tmp_path / "pool",
+            seed=2023,
+            out=tmp_path / "mine.md",
+        )
+    )
+    assert line.agreement is not None and line.agreement.value == pytest.approx(alone.found.nested, abs=1e-9)
+    assert line.agreement.value < (alone.found.fitted or 0.0) - 0.01
+    # The prompt that is written has the cuts that are fitted to all of dev.
+    assert outcome.prompt.name == "graded-cuts.md"
+    assert load_criterion(Path(outcome.prompt)).cuts == alone.found.cuts
+
+
+def test_what_has_no_probabilities_is_missing_under_cuts(tmp_path: Path) -> None:
+    silent = [f"term{number}a" for number in range(1, 13)]
+    outcome = found(tmp_path, model=HesitantJudge(silent=silent), ways=["cuts"], sealed=False)
+    (first, cut) = outcome.ledger.lines
+    dev = {json.loads(line)["response_id"] for line in (tmp_path / "split/dev.jsonl").read_text().splitlines()}
+    assert (first.missing, cut.missing) == (0, sum(int(name[1:]) <= 12 for name in dev))
+
+
+def test_cuts_are_passed_over_with_the_reason(tmp_path: Path) -> None:
+    outcome = found(tmp_path, model=careful_judge({"": 0.3}), ways=["cuts"])
+    assert outcome.ledger.passed_over == ("No cuts: the judge gave no label probabilities (--logprobs asks for them).",)
+    assert (outcome.word, sentences(outcome)[1:3]) == (
+        "NOT GAINED",
+        ("0 candidates tried.", *outcome.ledger.passed_over),
+    )
+
+
+def test_cuts_are_fitted_to_the_best_wording(tmp_path: Path) -> None:
+    class Reading(HesitantJudge):
+        """Grades only under the words of CARE; else the same grade for all."""
+
+        def _grade(self, messages: Messages) -> int:
+            return super()._grade(messages) if CARE in messages[0]["content"] else 1
+
+    outcome = found(tmp_path, model=Reading(), proposer=written(tmp_path, "counting", CARE))
+    assert [line.candidate for line in outcome.ledger.lines] == ["graded", "counting", "counting-cuts"]
+    assert outcome.chosen == "groundedness/counting-cuts"
+    assert outcome.ledger.lines[2].round == 2
+
+
+def test_options_of_rewriting_need_rewrites() -> None:
+    with pytest.raises(UsageError, match="--proposer, --rounds: without effect here: no wordings are written"):
+        ImprovePlan(gold=["a"], pool="b", prompt=GRADED, model="m/x", out="c", ways=["cuts"], proposer="w", rounds=2)
 
 
 # A model that proposes
