@@ -84,7 +84,10 @@ class AdjudicationStore(LabelStore):
 
     def earlier(self, task: DeskTask) -> Sequence[EarlierLabel]:
         """What the assessors gave the item of a task, in an order that does not tell who they are."""
-        return () if self._adjudication.blind else self._labels[task.item, task.criterion]
+        if self._adjudication.blind:
+            return ()
+        # Those who gave labels may have taken all of them back since the item was dealt.
+        return self._labels.get((task.item, task.criterion), ())
 
     def _prepare(
         self, connection: sqlite3.Connection, settings: Mapping[str, str]

@@ -273,6 +273,21 @@ def test_a_store_without_adjudications_takes_them_and_both_rounds_go_on(tmp_path
         assert (sorted(order[:3]), order[3:]) == ([2, 3, 4], [1])
 
 
+def test_an_item_whose_labels_were_all_taken_back_can_still_be_adjudicated(tmp_path: Path) -> None:
+    first_round(tmp_path)
+    assert dealt(tmp_path) == {"dee": [2, 3, 4]}
+    with open_assess_desk(plan_of(tmp_path, assessors=["ann", "bob"], double=1.0)) as (_, store):
+        for seat in store.seats:
+            while store.undo(seat.path):
+                pass
+    with open_assess_desk(adjudication(tmp_path)) as (desk, store), Visitor(desk.app(port=8765)) as visitor:
+        home = f"/{store.seats[0].path}/"
+        visitor.enter(home, store.seats[0].token)
+        page = visitor.get(f"{home}1")
+        assert (page.status_code, 'class="earlier"' in page.text) == (200, False)
+        assert visitor.submit(page, f"{home}1", grade="1", comment="").status_code == 303
+
+
 @pytest.mark.parametrize(("statement", "message"), [
     ("DELETE FROM meta", "no store of labels that this version of judge knows"),
     ("UPDATE meta SET value = 'judge-labels/9' WHERE key = 'schema'", "no store of labels that this version"),
