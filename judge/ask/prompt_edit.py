@@ -41,12 +41,19 @@ def with_examples(text: str, criterion: Criterion, examples: Sequence[Example]) 
 def with_cuts(text: str, criterion: Criterion, cuts: Sequence[float]) -> str:
     """The text of a prompt's file with these cuts in place of any others; a UsageError if those cannot be found."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    first = next(number for number, line in enumerate(lines) if line.rstrip() == _FENCE)
-    table = next(number for number, line in enumerate(lines) if number > first and line.lstrip().startswith("["))
-    front = [line for line in lines[first + 1 : table] if not _CUTS.match(line)]
-    if bool(criterion.cuts) != (len(front) < table - first - 1):
+    first, last = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE][:2]
+    # Levels may be tables within a line, and then no table of its own begins before the end.
+    table = next((number for number in range(first + 1, last) if lines[number].lstrip().startswith("[")), last)
+    before = lines[first + 1 : table]
+    front = [line for line in before if not _CUTS.match(line)]
+    if bool(criterion.cuts) != (len(front) < len(before)):
         raise UsageError(f"{criterion.file}: write its `cuts` on one line before the first table")
-    return "\n".join([*lines[: first + 1], *front, *toml_text({"cuts": cuts}).splitlines(), *lines[table:]])
+    while front and not front[-1].strip():
+        front.pop()
+    front += toml_text({"cuts": cuts}).splitlines()
+    if table < last:
+        front.append("")
+    return "\n".join([*lines[: first + 1], *front, *lines[table:]])
 
 
 def _declared(front: Sequence[str], criterion: Criterion) -> list[str]:

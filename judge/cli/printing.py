@@ -122,7 +122,8 @@ def print_listed(text: str) -> None:
 def print_fact(name: str, text: str) -> None:
     """Print a name, padded, and what is known of it, in lines of the terminal's width."""
     first, *rest = fold(printable(text), columns() - _FACT, "")
-    print("\n".join([f"{name:<{_FACT}}{first}", *(f"{' ' * _FACT}{line}" for line in rest)]))
+    # Even a long name has a space behind it.
+    print("\n".join([f"{name:<{_FACT - 1}} {first}", *(f"{' ' * _FACT}{line}" for line in rest)]))
 
 
 def progress(what: str) -> ProgressLine:

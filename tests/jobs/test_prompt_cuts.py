@@ -92,6 +92,7 @@ def test_the_command_prints_what_the_cuts_gain(tmp_path: Path, capsys: pytest.Ca
     assert lines[0].split() == ["judge", "server/m", "under", GRADED]
     assert lines[-1] == f"{out}: groundedness/mine, digest {load_criterion(out).digest[:12]}"
     assert "optimism 0.000" in shown
+    assert "on the fitted topics 1.000" in lines
 
 
 def test_new_cuts_take_the_place_of_old_ones(tmp_path: Path) -> None:
@@ -108,6 +109,39 @@ def test_new_cuts_take_the_place_of_old_ones(tmp_path: Path) -> None:
     assert text.count("cuts = [") == 1
     assert again.criterion is not None
     assert again.criterion.cuts != mine.cuts
+
+
+IN_ONE_LINE = """+++
+criterion = "groundedness"
+version = 1
+polarity = "higher"
+positive = [1]
+inputs = ["response"]
+answer = "grade"
+
+level = [{ grade = 0, description = "no" }, { grade = 1, description = "yes" }]
++++
+
+# System
+
+{{levels}}
+
+# User
+
+[1] This begins like a table:
+{{response}}
+{{answer}}
+"""
+
+
+def test_cuts_come_before_the_first_table_which_may_be_none(tmp_path: Path) -> None:
+    path = put(tmp_path / "own.md", IN_ONE_LINE)
+    cut_file = put(tmp_path / "cut.md", with_cuts(IN_ONE_LINE, load_criterion(path), (0.3,)))
+    assert cut_file.read_text(encoding="utf-8") == IN_ONE_LINE.replace("\n+++\n\n#", "\ncuts = [0.3]\n+++\n\n#")
+    assert load_criterion(cut_file).cuts == (0.3,)
+    bundled = prompt_path(GRADED).read_text(encoding="utf-8")
+    text = with_cuts(bundled, find_criterion(GRADED), (0.5, 0.9, 1.8))
+    assert text == bundled.replace('answer = "grade"\n', 'answer = "grade"\ncuts = [0.5, 0.9, 1.8]\n')
 
 
 @pytest.mark.parametrize(
