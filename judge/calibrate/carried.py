@@ -11,15 +11,13 @@ from judge.stats.noninferiority import CarryWord
 WORDS = "words"
 OVERLAP = "overlap with passages"
 GRADES = "the judge's grades"
-MOST_BEYOND = 0.05
-"""Share of responses beyond a range that is still like the labeled ones, of which 2 % lie beyond their own."""
 
 
 def is_outside(row: SupportRow) -> bool:
-    """Whether more than MOST_BEYOND lie beyond, by the lower end; by the share itself where topics do not differ."""
+    """Whether more lie beyond than may, by the lower end; by the share itself where topics do not differ."""
     if row.beyond.low is not None:
-        return row.beyond.low > MOST_BEYOND
-    return row.beyond.topics >= FEWEST_TOPICS and (row.beyond.value or 0.0) > MOST_BEYOND
+        return row.beyond.low > row.most
+    return row.beyond.topics >= FEWEST_TOPICS and (row.beyond.value or 0.0) > row.most
 
 
 def support_words(found: LabeledSupport) -> str:

@@ -1,6 +1,6 @@
 """What a certificate says of one judge and of a probe of it. Pure."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -12,6 +12,7 @@ from judge.records import Estimate
 Expects = Literal["resists", "falls", "stays"]
 """What the grade must do: not go where the attacker wants it; fall; not move."""
 ProbeWord = Literal["holds", "fails", "inconclusive"]
+_Integer = Annotated[str, msgspec.Meta(pattern="^-?[0-9]{1,9}$")]
 _FACTS = {"number altered": "numbers", "name altered": "names", "negation": "negations"}
 
 
@@ -56,7 +57,7 @@ class LabeledRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     responses: int
     ranges: dict[str, tuple[float, float]]
     """The 1st and the 99th percentile of each measure of `support.measures_of`."""
-    grades: dict[str, int]
+    grades: dict[_Integer, int]
     """How many of them the judge gave each grade."""
 
 

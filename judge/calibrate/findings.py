@@ -206,6 +206,8 @@ class SupportRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The range of the labeled responses, from the 1st to the 99th percentile, or of the judge's grades of these."""
     beyond: Estimate
     """The share of the responses here that lie beyond it, with its 95 % interval over topics."""
+    most: float
+    """The share beyond that is still like the labeled ones."""
 
 
 class LabeledSupport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

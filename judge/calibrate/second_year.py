@@ -63,13 +63,13 @@ def carry(
     word: CarryWord = "INCONCLUSIVE" if against else by_interval
     reasons = (_where(difference, margin), *against)
     topics_needed: int | None = None
-    if by_interval == "INCONCLUSIVE":
+    if by_interval == "INCONCLUSIVE" and difference.low is not None:
         needed = _to_decide(there, entry, margin)
         if isinstance(needed, Undefined):
-            reasons = (*reasons, f"no number of labels here would decide it: {needed.reason}")
+            reasons = (*reasons, needed.reason)
         else:
             topics_needed = needed
-    elif _too_few(found) and against:
+    elif len(against) == 1 and _too_few(found):
         topics_needed = _at_least(found.n / found.topics)
     return Carried(
         criterion=panel.criterion,
@@ -141,10 +141,14 @@ def _at_least(labels: float) -> int:
 
 
 def _to_decide(there: Resampled, entry: Certified, margin: float) -> int | Undefined:
+    """How many topics would decide it, or in words why none would or nobody can tell."""
     spread = spread_of(there.estimate, there.design_effect)
     if isinstance(spread, Undefined):
-        return spread
-    return topics_to_decide(there.estimate, entry.estimate, spread, margin, _at_least(spread.labels))
+        return Undefined(f"how many labels would decide it is not known: {spread.reason}")
+    needed = topics_to_decide(there.estimate, entry.estimate, spread, margin, _at_least(spread.labels))
+    if isinstance(needed, Undefined):
+        return Undefined(f"no number of labels here would decide it: {needed.reason}")
+    return needed
 
 
 class SecondYearDesign(NamedTuple):

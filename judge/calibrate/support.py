@@ -14,14 +14,16 @@ from judge.calibrate.findings import LabeledSupport, SupportRow
 from judge.io.words import containment
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
-from judge.stats.means import share_interval
+from judge.stats.means import FEWEST_TOPICS, share_interval
 from judge.units import UNITS
 
 RARE = 0.01
 """Share of the labeled responses below which a grade of the judge is one that they hardly had."""
-FEWEST_LABELED = 20
-"""Fewest labeled responses whose percentiles say anything."""
+FEWEST_LABELED = 100
+"""Fewest labeled responses whose percentiles say anything: of fewer, the 1st is hardly more than the least."""
 ENDS = (0.01, 0.99)
+MOST_BEYOND = 0.05
+"""Share of responses beyond a range that is still like the labeled ones, of which 2 % lie beyond their own."""
 
 
 class Met(NamedTuple):
@@ -62,12 +64,15 @@ def labeled_range(met: Sequence[Met]) -> LabeledRange | None:
 
 
 def support(before: LabeledRange | None, met: Sequence[Met]) -> LabeledSupport:
-    """OUTSIDE where more than MOST_BEYOND of the responses lie beyond a range, by the lower end of the interval.
+    """OUTSIDE where more of the responses lie beyond a range than may, by the lower end of the interval.
 
     A grade of the judge lies beyond where fewer than RARE of the labeled responses had it.
     """
     if before is None:
         return LabeledSupport("UNKNOWN", (), "the certificate does not say what the labeled responses were like")
+    if before.responses < FEWEST_LABELED:
+        return LabeledSupport("UNKNOWN", (), f"fewer than {FEWEST_LABELED} responses were labeled")
+    most = most_beyond(before.responses)
     rows: list[SupportRow] = []
     for measure in (WORDS, OVERLAP):
         if measure not in before.ranges:
@@ -75,18 +80,42 @@ def support(before: LabeledRange | None, met: Sequence[Met]) -> LabeledSupport:
         low, high = before.ranges[measure]
         known = [one for one in met if measure in one.measures]
         astray = [not low <= one.measures[measure] <= high for one in known]
-        rows += _row(measure, low, high, known, astray)
+        rows += _row(measure, low, high, known, astray, most)
     total = sum(before.grades.values())
     usual = {int(grade) for grade, times in before.grades.items() if times >= RARE * total}
     if usual:
         graded = [one for one in met if one.grade is not None]
-        rows += _row(GRADES, min(usual), max(usual), graded, [one.grade not in usual for one in graded])
+        unusual = [one.grade not in usual for one in graded]
+        rows += _row(GRADES, min(usual), max(usual), graded, unusual, MOST_BEYOND)
     if not rows:
         return LabeledSupport("UNKNOWN", (), "nothing is known of the responses here")
-    return LabeledSupport("OUTSIDE" if any(map(is_outside, rows)) else "WITHIN", tuple(rows))
+    if any(map(is_outside, rows)):
+        return LabeledSupport("OUTSIDE", tuple(rows))
+    if any(row.beyond.topics < FEWEST_TOPICS for row in rows):
+        return LabeledSupport("UNKNOWN", tuple(rows), f"fewer than {FEWEST_TOPICS} topics here")
+    return LabeledSupport("WITHIN", tuple(rows))
 
 
-def _row(measure: str, low: float, high: float, met: Sequence[Met], astray: Sequence[bool]) -> list[SupportRow]:
+def most_beyond(labeled: int) -> float:
+    """The share beyond the range of so many labeled responses that is still like them.
+
+    It is MOST_BEYOND, or what other responses of the same kind exceed in 2.5 % of cases, if that is more. Of n
+    responses, r = 1 + (n - 1) / 100 lie at or beyond either percentile, so the share of all that do is distributed as
+    Beta(2r, n + 1 - 2r). S. S. Wilks (1941), Determination of sample sizes for setting tolerance limits, Annals of
+    Mathematical Statistics 12(1), 91-96.
+
+    >>> [round(most_beyond(n), 3) for n in (100, 200, 400)]
+    [0.085, 0.057, 0.05]
+    """
+    from scipy.special import betaincinv
+
+    beyond = 2 * (1 + ENDS[0] * (labeled - 1))
+    return max(MOST_BEYOND, float(betaincinv(beyond, labeled + 1 - beyond, 0.975)))
+
+
+def _row(
+    measure: str, low: float, high: float, met: Sequence[Met], astray: Sequence[bool], most: float
+) -> list[SupportRow]:
     """The share of responses that lie beyond a range; no row without responses."""
     if not met:
         return []
@@ -98,7 +127,7 @@ def _row(measure: str, low: float, high: float, met: Sequence[Met], astray: Sequ
     topics = sorted(sizes)
     share = share_interval([hits[topic] for topic in topics], [sizes[topic] for topic in topics])
     # A whole number would be another one once it is read back.
-    return [SupportRow(measure=measure, low=float(low), high=float(high), beyond=share)]
+    return [SupportRow(measure=measure, low=float(low), high=float(high), beyond=share, most=most)]
 
 
 def met_in_pool(pool: Pool, grades: Mapping[str, int | None]) -> list[Met]:

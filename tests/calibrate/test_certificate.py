@@ -97,6 +97,7 @@ def test_the_same_again_keeps_its_date_and_another_result_does_not(tmp_path: Pat
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "surplus": 1}),
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "certified": [{"criterion": "groundedness"}]}),
         msgspec.json.encode(certificate()).replace(b"TRUSTED", b"BELIEVED"),
+        msgspec.json.encode(certificate(certified(labeled=LabeledRange(responses=200, ranges={}, grades={"x": 9})))),
         msgspec.json.encode(certificate()).replace(b'"schema":3', b'"schema":2'),
     ],
 )  # fmt: skip

@@ -78,6 +78,19 @@ def test_in_between_it_says_how_many_labels_would_decide() -> None:
     assert f"about {found.labels_needed} labels on {found.topics_needed} topics would decide" in carried_words(found)
 
 
+def test_where_nobody_can_tell_how_many_labels_would_decide_it_none_is_said_to() -> None:
+    # Four topics have no interval, and more of them would.
+    found = carried((0.85, 0.82, 0.88), world=items(topics=4, each=5))
+    assert (found.word, found.topics_needed) == ("INCONCLUSIVE", None)
+    assert found.reasons == ("the difference has no interval (fewer than 5 topics)",)
+
+
+def test_labels_that_would_decide_it_are_named_only_where_labels_are_all_that_lacks() -> None:
+    world = items(topics=19, each=5)
+    assert carried((0.5, 0.48, 0.52), world=world, wrong=1).labels_needed == 100
+    assert carried((0.5, 0.48, 0.52), world=world, wrong=1, made="postedit").labels_needed is None
+
+
 def test_where_the_certificates_own_error_is_too_large_no_number_is_named() -> None:
     found = carried((0.88, 0.60, 0.97), wrong=16)
     assert (found.word, found.topics_needed) == ("INCONCLUSIVE", None)
@@ -127,7 +140,7 @@ def test_the_banner_has_one_sentence_on_the_second_year_and_one_on_the_responses
     )  # fmt: skip
     entry = certified(carried=row)
     of = make_certificate([entry], "2026-11-01")
-    outside = LabeledSupport("OUTSIDE", (SupportRow("words", 20, 240, Estimate(0.31, 0.24, 0.38, 400, 80)),))
+    outside = LabeledSupport("OUTSIDE", (SupportRow("words", 20, 240, Estimate(0.31, 0.24, 0.38, 400, 80), 0.05),))
     banner = statement(of, said(of).matches, [GRADED], {"groundedness": outside}).banner
     assert (
         "The agreement certified on 2025-11-01 (TRUSTED) CARRIES to other topics: wkappa 0.52 [0.46, 0.56] there, "
@@ -158,7 +171,7 @@ def test_the_range_is_from_the_1st_to_the_99th_percentile() -> None:
     assert found == LabeledRange(
         responses=101, ranges={"words": (1.0, 99.0)}, grades={"0": 26, "1": 25, "2": 25, "3": 25}
     )
-    assert labeled_range(met([1.0] * 19)) is None
+    assert labeled_range(met([1.0] * 99)) is None
 
 
 @pytest.mark.parametrize(
@@ -181,10 +194,27 @@ def test_the_badge_goes_by_the_lower_end_of_the_share_beyond(by_topic: list[int]
         for topic, long in enumerate(by_topic)
         for place in range(5)
     ]
-    found = support(BEFORE, here)
+    found = support(msgspec.structs.replace(BEFORE, responses=400), here)
     assert found.word == word
     assert (found.rows[0].measure, found.rows[0].beyond.value) == ("words", share)
     assert (found.rows[1].measure, found.rows[1].beyond.value) == ("the judge's grades", 0)
+
+
+@pytest.mark.parametrize(("labeled", "word"), [(99, "UNKNOWN"), (101, "WITHIN"), (200, "OUTSIDE")])
+def test_of_few_labeled_responses_others_of_the_same_kind_lie_beyond_more_often(labeled: int, word: str) -> None:
+    # .08 [.07, .09]: more than the .057 that may lie beyond the range of 200, and no more than the .084 of 101.
+    here = [
+        Met(str(topic), {"words": 300.0 if place < (7, 9)[topic % 2] else 50.0}, 0)
+        for topic in range(40)
+        for place in range(100)
+    ]
+    assert support(msgspec.structs.replace(BEFORE, responses=labeled), here).word == word
+
+
+def test_responses_of_two_topics_are_not_within_what_was_labeled() -> None:
+    found = support(BEFORE, met([300.0] * 50, topics=2))
+    assert (found.word, found.reason) == ("UNKNOWN", "fewer than 3 topics here")
+    assert found.rows[0].beyond.value == 1.0
 
 
 def test_grades_that_hardly_any_labeled_response_had_are_outside() -> None:
