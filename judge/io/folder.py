@@ -243,11 +243,7 @@ def replace_folder(
     gone = [] if more else _gone(folder, earlier, files, read)
     changed = [name for name in files if name in unmade or not _is_as(folder, name, digests[name])]
     own = {name for name, _ in earlier}
-    if foreign := [name for name in changed if name not in own and (folder / name).exists()]:
-        raise InputError(
-            f"{folder}: {', '.join(foreign[:5])}: not listed in {record}, so somebody else's: move it away or choose "
-            "another folder"
-        )
+    refuse_foreign(folder, changed, record)
     make_folder(folder)
     # Written first: a file or folder that the record does not list would not be known as the job's own.
     _write_record(folder / record, {*earlier, *digests.items(), *((name, _UNKNOWN) for name in unmade)})
@@ -272,6 +268,16 @@ def replace_folder(
         # A recorded input stays the job's own, so that it is stale when a later call neither reads nor makes it.
         kept = {entry for entry in earlier if (folder / entry[0]).resolve() in read and _is_as(folder, *entry)}
         _write_record(folder / record, new | kept)
+
+
+def refuse_foreign(folder: Path, names: Iterable[str], record: str) -> None:
+    """Refuse, as an InputError, a folder with files of these names that the record of the job does not list."""
+    own = {name for name, _ in recorded(folder, record)}
+    if foreign := [name for name in names if name not in own and (folder / name).exists()]:
+        raise InputError(
+            f"{folder}: {', '.join(foreign[:5])}: not listed in {record}, so somebody else's: move it away or choose "
+            "another folder"
+        )
 
 
 @contextmanager

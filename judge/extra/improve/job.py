@@ -5,6 +5,7 @@ Wordings are tried on dev alone. The sealed test is opened once, at the end, for
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec.structs import replace as changed_record
 
@@ -13,11 +14,11 @@ from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.progress import Progress, job_progress
 from judge.ask.records import JOURNAL, Task
-from judge.ask.results import Labels
+from judge.ask.results import FAILURES, JUDGMENTS, Labels
 from judge.calibrate.certificate import certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.panel import Panel
-from judge.errors import InputError
+from judge.errors import InputError, UsageError
 from judge.extra.improve import GainWord, Wordings, word_of_gain
 from judge.extra.improve.page import CANDIDATES, PAGE, ImproveOutcome, candidates_tsv, improve_markdown
 from judge.extra.improve.plan import ImprovePlan
@@ -27,7 +28,7 @@ from judge.extra.improve.search import WordingSearch
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL
 from judge.io.files import read_stored
-from judge.io.folder import replace_folder
+from judge.io.folder import refuse_foreign, replace_folder
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.jobs.calibration import CERTIFICATE, compare_labels
 from judge.jobs.calibration.certifying import certified
@@ -53,6 +54,7 @@ def improve_prompt(
     """
     now = now or datetime.now(UTC)
     with job_progress(progress, report) as shown:
+        check_folder(plan)
         inputs = CalibrationInputs(plan.calibration, shown.steps)
         first, content = first_prompt(inputs, plan)
         judges = CalibrationJudges(inputs)
@@ -71,6 +73,15 @@ def improve_prompt(
                 accounts=asking.accounts,
             )
         return _outcome(plan, search, labeled, now, shown.steps)
+
+
+def check_folder(plan: ImprovePlan) -> None:
+    """Refuse an output folder whose files could not be written at the end, when all is paid and the test is open."""
+    for path in (prompt_path(plan.prompt), plan.proposer):
+        for own in ("candidates", "chosen"):
+            if isinstance(path, str | Path) and Path(path).resolve().is_relative_to((plan.out / own).resolve()):
+                raise UsageError(f"{path}: is of an earlier search into {plan.out}: choose another --out")
+    refuse_foreign(plan.out, (CANDIDATES, PAGE, JUDGMENTS, FAILURES, CERTIFICATE), RECORD)
 
 
 def first_prompt(inputs: CalibrationInputs, plan: ImprovePlan) -> tuple[Criterion, str]:
@@ -110,8 +121,12 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
     }
 
     def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
-        if rows:
-            search.ask([search.first, chosen], rows)
+        if not judges.tasks(rows, [chosen]):
+            raise InputError(
+                f"{inputs.plan.test}: no sealed grade of {chosen.name} is of a response in the pool; the seal was not "
+                "opened"
+            )
+        search.ask([search.first, chosen], rows)
         return search.labels()
 
     rows, labels, record = open_test(
@@ -190,6 +205,7 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
 
     Wordings that nobody has written yet count as long as the first prompt.
     """
+    check_folder(plan)
     inputs = CalibrationInputs(plan.calibration, steps)
     first, content = first_prompt(inputs, plan)
     judges = CalibrationJudges(inputs, dry=True)

@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.account import JudgeAccount
 from judge.ask.forecast import JobForecast
 from judge.ask.progress import Progress, job_progress
-from judge.ask.results import FAILURES
+from judge.ask.results import FAILURES, JUDGMENTS
 from judge.calibrate import calibrate
 from judge.calibrate.certificate import Certificate, certificate_bytes, make_certificate
 from judge.calibrate.disagreements import Disagreement, disagreement_files, disagreements
@@ -20,7 +20,7 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.errors import UsageError
 from judge.gold.seal import item_of
-from judge.io.folder import make_folder, replace_folder
+from judge.io.folder import make_folder, refuse_foreign, replace_folder
 from judge.io.installed import undrawn
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.jobs.calibration.certifying import certified
@@ -80,6 +80,7 @@ def calibrate_judges(
     with job_progress(progress, report) as shown:
         inputs = CalibrationInputs(plan, shown.steps)
         if plan.models:
+            refuse_foreign(plan.out or Path(), (CERTIFICATE, JUDGMENTS, FAILURES), RECORD)
             labeled = ask_models(inputs, now, shown)
         else:
             labeled = stored_labels(inputs, now, partial(check_second_year, inputs))

@@ -27,7 +27,7 @@ from judge.io.files import jsonl_bytes, published, sha256
 from judge.io.ids import natural_key, own_turn_id
 from judge.io.text import examples, shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
-from judge.jobs.calibration.look import LookRecord, check_dev, open_test
+from judge.jobs.calibration.look import LookRecord, check_dev, check_sealed, open_test
 from judge.jobs.manifest import MANIFEST
 from judge.judges.model import recorded_options
 from judge.pool.bank import read_pool_folder
@@ -183,6 +183,7 @@ class CalibrationJudges:
         if plan.test is not None and path is not None:
             check_dev(gold)
             self.seal, _ = read_sealed(plan.test, path)
+            check_sealed(plan.test, self.seal, gold, pool)
         graded = {row.turn_id for row in gold} | {item.turn_id for item in (self.seal.test.items if self.seal else ())}
         turns = turns_shown(pool, inputs.topics)
         pooled = {response.turn_id for response in pool.responses}

@@ -20,8 +20,10 @@ from judge.gold import seal as seals
 from judge.gold.rows import GoldRow
 from judge.io.files import sha256
 from judge.io.folder import make_folder
-from judge.io.text import count
+from judge.io.ids import natural_key, own_turn_id
+from judge.io.text import count, examples
 from judge.jobs.calibration.inputs import CalibrationInputs, gold_scale, make_comparison, with_baselines
+from judge.pool.records import Pool
 
 _SHORT = 16
 """Hexadecimal digits of a candidate's digest."""
@@ -51,6 +53,23 @@ def check_dev(rows: Sequence[GoldRow]) -> None:
     """Refuse gold that does not go with sealed grades."""
     if any(row.split != "dev" for row in rows):
         raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+
+
+def check_sealed(test: Path, seal: seals.Seal, dev: Sequence[GoldRow], pool: Pool) -> None:
+    """Refuse sealed grades that nothing can be compared on, by what the seal says of them, before a judge is paid."""
+    shared = sorted({row.topic_id for row in dev} & {*seal.test.topics}, key=natural_key)
+    if shared:
+        raise InputError(
+            f"{test}: {count(len(shared), 'topic')} of --gold as well ({examples(shared, 3)}): expected the test part "
+            "of the split that --gold is the dev part of"
+        )
+    pooled = {own_turn_id(response.turn_id) for response in pool.responses}
+    reached = sum(own_turn_id(item.turn_id) in pooled for item in seal.test.items)
+    if reached < seals.FEWEST_OPENED:
+        raise InputError(
+            f"{test}: {reached} of its {count(len(seal.test.items), 'response')} can be in the pool: a look at sealed "
+            f"grades compares {seals.FEWEST_OPENED} or more"
+        )
 
 
 def open_test(

@@ -6,21 +6,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion, load_criterion
 from judge.calibrate.certificate import read_certificate
-from judge.errors import OperationalError, UsageError
+from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, word_of_gain
 from judge.extra.improve.job import forecast_improvement, improve_prompt
 from judge.extra.improve.page import ImproveOutcome, sentences
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import OPTIMIZERS, Round
+from judge.gold import seal
 from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.judges.backends.function import FunctionJudge
 from judge.judges.model import Price
 from judge.records import Estimate
-from tests.calibration_world import gold_rows, labeled, labels, panel_of, row, write_gold
-from tests.conftest import read_ledger
+from tests.calibration_world import (
+    gold_rows,
+    items,
+    labeled,
+    labels,
+    panel_of,
+    pool,
+    row,
+    write_gold,
+    write_pool,
+)
+from tests.conftest import put, read_ledger
 from tests.extra.improve.world import (
     CARE,
     GRADED,
@@ -232,6 +244,57 @@ def test_cuts_are_fitted_to_the_best_wording(tmp_path: Path) -> None:
 def test_options_of_rewriting_need_rewrites() -> None:
     with pytest.raises(UsageError, match="--proposer, --rounds: without effect here: no wordings are written"):
         ImprovePlan(gold=["a"], pool="b", prompt=GRADED, model="m/x", out="c", ways=["cuts"], proposer="w", rounds=2)
+
+
+# What would be paid in vain
+
+
+def refused(folder: Path, error: type[Exception], words: str, **options: Any) -> None:
+    """A search is refused before anything is asked or opened."""
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    before = openings(folder)
+    with pytest.raises(error, match=words):
+        found(folder, model=judge, proposer=written(folder, "counting", CARE), **options)
+    assert (judge.seen, openings(folder)) == ([], before)  # type: ignore[attr-defined]
+
+
+def test_a_folder_of_something_else_is_refused_before_it_costs(tmp_path: Path) -> None:
+    put(tmp_path / "out" / "certificate.json", "{}")
+    refused(tmp_path, InputError, "certificate.json: not listed in improve.sha256")
+
+
+def test_what_an_earlier_search_wrote_is_not_searched_into_the_same_folder(tmp_path: Path) -> None:
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    outcome = found(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    refused(tmp_path, UsageError, "is of an earlier search", prompt=outcome.prompt)
+    with pytest.raises(UsageError, match="is of an earlier search"):
+        found(tmp_path, model=judge, proposer=tmp_path / "out" / "candidates")
+
+
+def test_the_test_part_of_another_split_is_refused_before_it_costs(tmp_path: Path) -> None:
+    seal.write_split(gold_rows(WORLD), 0.3, 7, tmp_path / "other")
+    refused(tmp_path, InputError, "topics of --gold as well", test=tmp_path / "other")
+
+
+def test_sealed_responses_that_are_not_pooled_are_refused_before_they_cost(tmp_path: Path) -> None:
+    elsewhere = items(topics=60, each=6)[180:]
+    seal.write_split(gold_rows(elsewhere), 0.5, 7, tmp_path / "other")
+    words = "0 of its 90 responses can be in the pool: a look at sealed grades compares 10 or more"
+    refused(tmp_path, InputError, words, test=tmp_path / "other")
+
+
+def test_a_seal_is_not_opened_for_grades_of_another_criterion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = []
+    for one in gold_rows(WORLD):
+        in_test = int(one.topic_id) > 15
+        rows.append(replace(one, criterion="completeness" if in_test else "groundedness"))
+    tested = frozenset(one.topic_id for one in rows if one.criterion == "completeness")
+    monkeypatch.setattr(seal, "split_topics", lambda *_: tested)
+    write_pool(tmp_path / "pool", pool(WORLD))
+    seal.write_split(rows, 0.5, 1, tmp_path / "split")
+    with pytest.raises(InputError, match="no sealed grade of groundedness is of a response in the pool"):
+        found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=written(tmp_path, "counting", CARE))
+    assert openings(tmp_path) == 0
 
 
 # A model that proposes
