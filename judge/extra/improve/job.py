@@ -12,8 +12,9 @@ from msgspec.structs import replace as changed_record
 from judge.ask.asking import Asking, Judge
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.forecast import AskingForecast, JobForecast
+from judge.ask.opening import recalls
 from judge.ask.progress import Progress, job_progress
-from judge.ask.records import JOURNAL, Task
+from judge.ask.records import Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels
 from judge.calibrate.certificate import certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
@@ -22,7 +23,7 @@ from judge.errors import InputError, UsageError
 from judge.extra.improve import GainWord, Wordings, word_of_gain
 from judge.extra.improve.page import CANDIDATES, PAGE, ImproveOutcome, candidates_tsv, improve_markdown
 from judge.extra.improve.plan import ImprovePlan
-from judge.extra.improve.proposers import ModelProposer, PreparedWordings, Proposer, open_proposer
+from judge.extra.improve.proposers import ModelProposer, PreparedWordings, models_of, open_proposer
 from judge.extra.improve.rewriting import RefusedWordingError, checked_wording, rewriting_prompt, standing, with_variant
 from judge.extra.improve.search import WordingSearch
 from judge.gold.rows import GoldRow
@@ -57,11 +58,9 @@ def improve_prompt(
         check_folder(plan)
         inputs = CalibrationInputs(plan.calibration, shown.steps)
         first, content = first_prompt(inputs, plan)
-        judges = CalibrationJudges(inputs)
+        proposer = open_proposer(plan, keys=not recalls(plan.out))
+        judges = CalibrationJudges(inputs, beside=models_of(proposer))
         check_dev_topics(judges.dev, first)
-        proposer: Proposer | None = None
-        if "rewrites" in plan.ways:
-            proposer = open_proposer(plan.proposer or plan.model, plan, keys=not (plan.out / JOURNAL).exists())
         with Asking(judges.place, judges.pool, judges.turns, shown) as asking:
             if isinstance(proposer, ModelProposer):
                 proposer.asking = asking
@@ -208,11 +207,9 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
     check_folder(plan)
     inputs = CalibrationInputs(plan.calibration, steps)
     first, content = first_prompt(inputs, plan)
-    judges = CalibrationJudges(inputs, dry=True)
+    proposer = open_proposer(plan, keys=False)
+    judges = CalibrationJudges(inputs, dry=True, beside=models_of(proposer))
     check_dev_topics(judges.dev, first)
-    proposer: Proposer | None = None
-    if "rewrites" in plan.ways:
-        proposer = open_proposer(plan.proposer or plan.model, plan, keys=False)
     most = plan.variants * plan.rounds
     wordings: list[Criterion] = [first]
     if proposer is None:

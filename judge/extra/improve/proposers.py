@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from judge.ask.account import Settings
 from judge.ask.asking import Asking, Judge
 from judge.ask.opening import open_one
-from judge.ask.options import AskingOptions
-from judge.ask.records import Failure
-from judge.errors import InputError, UsageError
+from judge.ask.records import Failure, Judgment
+from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
+from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.rewriting import (
     Parent,
     RefusedWordingError,
@@ -26,7 +27,7 @@ from judge.extra.improve.rewriting import (
 from judge.io.files import read_stored
 from judge.io.ids import natural_key
 from judge.judges.backends import options_beside
-from judge.judges.model import Model
+from judge.judges.model import Model, ModelOptions
 from judge.plugins import OpenTable
 from judge.records import Record
 
@@ -100,11 +101,11 @@ OPTIMIZERS: OpenTable[Callable[[Round], Iterable[str]]] = OpenTable("optimizers"
 class ModelProposer:
     """A model that writes wordings, each from another wording that is kept or other items."""
 
-    def __init__(self, model: Model, options: AskingOptions) -> None:
+    def __init__(self, model: Model, options: ModelOptions, settings: Settings) -> None:
         self.model = model
         self.name = model.name
         self.asking: Asking | None = None
-        self.judge = Judge((model,), msgspec.structs.replace(options.options, max_tokens=ROOM), options.settings)
+        self.judge = Judge((model,), options, settings)
         self._rewriting = rewriting_prompt()
 
     def propose(self, told: Round) -> Iterable[Proposal]:
@@ -121,6 +122,7 @@ class ModelProposer:
             parents.append(parent)
         report = self.asking.progress.of(self.name)
         results = self.asking.ask_model(self.model, tasks, self.judge.settings, report, WordingQuestions)
+        refuse_spent(results)
         proposals: list[Proposal] = []
         for result, parent in zip(results, parents, strict=True):
             variant = parent.criterion.variant
@@ -132,6 +134,15 @@ class ModelProposer:
             except RefusedWordingError as refused:
                 proposals.append(Proposal("", variant, refused=str(refused)))
         return proposals
+
+
+def refuse_spent(results: Iterable[Judgment | Failure]) -> None:
+    """Refuse to go on where something was not asked to the end because the budget was spent: nothing is chosen then."""
+    if any(isinstance(result, Failure) and result.reason == "budget" for result in results):
+        raise OperationalError(
+            "the budget is spent before the search is at its end: the test grades stay closed; the same command with "
+            "more --max-cost goes on from here"
+        )
 
 
 class PreparedWordings:
@@ -175,12 +186,31 @@ class OptimizerProposer:
         ]
 
 
-def open_proposer(name: str | Path | Model, options: AskingOptions, *, keys: bool) -> Proposer:
-    """The proposer of a name: prepared prompt files, an optimizer, or a model that writes texts."""
+def open_proposer(plan: ImprovePlan, *, keys: bool) -> Proposer | None:
+    """The proposer of a plan: prepared prompt files, an optimizer, or a model that writes texts; None without rewrites.
+
+    `keys`: refuse a model without its key.
+    """
+    if "rewrites" not in plan.ways:
+        return None
+    name = plan.proposer or plan.model
     if isinstance(name, Path) or (isinstance(name, str) and (name.endswith(".md") or Path(name).is_dir())):
         return PreparedWordings(Path(name))
     if isinstance(name, str) and name in OPTIMIZERS:
         return OptimizerProposer(name)
-    own = options_beside(name, options.options)
-    own = msgspec.structs.replace(own, form="text", logprobs=False, max_tokens=max(own.max_tokens, ROOM))
-    return ModelProposer(open_one(name, own, (), options.settings, keys=keys), options)
+    try:
+        own = options_beside(name, plan.options)
+        own = msgspec.structs.replace(own, form="text", logprobs=False, max_tokens=max(own.max_tokens, ROOM))
+        return ModelProposer(open_one(name, own, (), plan.settings, keys=keys), own, plan.settings)
+    except MissingKeyError:
+        raise
+    except UsageError as error:
+        known = f" or an optimizer ({', '.join(sorted(OPTIMIZERS))})" if OPTIMIZERS else ""
+        raise UsageError(
+            f"{error}; --proposer is a model that writes texts, a prompt file (*.md), a folder of them{known}"
+        ) from error
+
+
+def models_of(proposer: Proposer | None) -> tuple[Model, ...]:
+    """The model that a proposer asks, if it asks one."""
+    return (proposer.model,) if isinstance(proposer, ModelProposer) else ()

@@ -12,11 +12,11 @@ from judge.ask.results import Labels
 from judge.calibrate.cuts import cross_fitted, why_no_cuts
 from judge.calibrate.disagreements import disagreements
 from judge.calibrate.panel import JudgeColumn, Panel
-from judge.errors import InputError, OperationalError, UsageError
+from judge.errors import InputError, UsageError
 from judge.extra.improve import Wordings, improves
 from judge.extra.improve.page import Ledger, LedgerLine
 from judge.extra.improve.plan import ImprovePlan
-from judge.extra.improve.proposers import DevItem, Proposal, Proposer, Round, Tried
+from judge.extra.improve.proposers import DevItem, Proposal, Proposer, Round, Tried, refuse_spent
 from judge.extra.improve.rewriting import Parent, RefusedWordingError, checked_wording
 from judge.gold.rows import GoldRow, deciding
 from judge.io.steps import Step, Steps
@@ -130,9 +130,7 @@ class WordingSearch:
             self._asked_now.clear()
             steps(Step(f"round {number} of {self._plan.rounds}"))
             begun = len(self.entries)
-            proposals = list(proposer.propose(self._round(number)))
-            refuse_spent(self.results)
-            self._take(number, proposals)
+            self._take(number, list(proposer.propose(self._round(number))))
             if len(self.entries) == begun:
                 self.stopped = "there were no more proposals"
                 return number - 1
@@ -346,12 +344,3 @@ class WordingSearch:
             choose = wordings.nested_with_cuts if cut else wordings.nested
             nested[number] = choose(columns, seed)
         return nested
-
-
-def refuse_spent(results: Iterable[Judgment | Failure]) -> None:
-    """Refuse to choose among wordings of which some were not asked to the end, because the budget was spent."""
-    if any(isinstance(result, Failure) and result.reason == "budget" for result in results):
-        raise OperationalError(
-            "the budget is spent before a wording is chosen: the test grades stay closed; the same command with a "
-            "higher --max-cost goes on from here"
-        )

@@ -29,7 +29,7 @@ from judge.io.text import examples, shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, check_sealed, open_test
 from judge.jobs.manifest import MANIFEST
-from judge.judges.model import recorded_options
+from judge.judges.model import Model, recorded_options
 from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.records import Criterion
@@ -167,7 +167,8 @@ def _decided_by(plan: CalibrationPlan, certificate: Certificate | None = None) -
 class CalibrationJudges:
     """The judges of a plan, open, and what they are asked about; what would stop it after calls stops it here."""
 
-    def __init__(self, inputs: CalibrationInputs, *, dry: bool = False) -> None:
+    def __init__(self, inputs: CalibrationInputs, *, dry: bool = False, beside: Sequence[Model] = ()) -> None:
+        """Open the judges; `beside` are models that are asked something else, and may be priced too."""
         plan = inputs.plan
         gold = inputs.gold.rows
         if plan.pool is None or plan.out is None:
@@ -195,7 +196,8 @@ class CalibrationJudges:
         models = [open_one(name, options, self.prompts, settings, keys=keys) for name in dict.fromkeys(plan.models)]
         self.judges = tuple(Judge((model,), options, settings) for model in models)
         """A judge for each model."""
-        check_prices([*map(str, plan.models)], models, settings)
+        priced = [*models, *beside]
+        check_prices([model.name for model in priced], priced, settings)
         self.dev = tuple(row for row in gold if row.split != "test")
         """The gold that is not held out."""
         unjudged = (

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from judge.ask.asking import Asking
 from judge.ask.criteria import find_criterion, load_criterion
+from judge.ask.questions import failure
 from judge.calibrate.certificate import read_certificate
 from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, word_of_gain
@@ -19,7 +21,7 @@ from judge.extra.improve.proposers import OPTIMIZERS, Round
 from judge.gold import seal
 from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.judges.backends.function import FunctionJudge
-from judge.judges.model import Price
+from judge.judges.model import Model, Price
 from judge.records import Estimate
 from tests.calibration_world import (
     gold_rows,
@@ -254,7 +256,7 @@ def refused(folder: Path, error: type[Exception], words: str, **options: Any) ->
     judge = careful_judge({CARE: 0.1, "": 0.6})
     before = openings(folder)
     with pytest.raises(error, match=words):
-        found(folder, model=judge, proposer=written(folder, "counting", CARE), **options)
+        found(folder, **{"model": judge, "proposer": written(folder, "counting", CARE), **options})
     assert (judge.seen, openings(folder)) == ([], before)  # type: ignore[attr-defined]
 
 
@@ -402,10 +404,38 @@ def test_a_spent_budget_leaves_the_seal_closed_and_the_same_call_goes_on(
     monkeypatch.setattr(FunctionJudge, "price", lambda self: Price(1e-6, 1e-6))
     judge = careful_judge({CARE: 0.1, "": 0.6})
     wordings = written(tmp_path, "counting", CARE)
-    with pytest.raises(OperationalError, match="the budget is spent before a wording is chosen"):
+    with pytest.raises(OperationalError, match="the budget is spent before the search is at its end"):
         found(tmp_path, model=judge, proposer=wordings, max_cost=0.0001)
     assert openings(tmp_path) == 0
     assert found(tmp_path, model=judge, proposer=wordings, max_cost=10.0).word == "GAINED"
+
+
+def test_a_budget_that_ends_while_wordings_are_written_leaves_the_seal_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asking.ask_model
+
+    def spent(self: Asking, model: Model, wanted: Any, *rest: Any) -> Any:
+        """In round 2, nothing is left for the proposer."""
+        if model.name == "writer/1" and CARE in wanted[0].response.text:
+            return [failure(task, model.name, "budget", "") for task in wanted]
+        return asked(self, model, wanted, *rest)
+
+    monkeypatch.setattr(Asking, "ask_model", spent)
+    writer = scripted_proposer(lambda text: reply(CARE))
+    with pytest.raises(OperationalError, match="the budget is spent before the search is at its end"):
+        found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=writer)
+    assert openings(tmp_path) == 0
+
+
+def test_a_proposer_may_be_priced(tmp_path: Path) -> None:
+    asked = {"model": "server/judge", "proposer": "server/writer", "base_url": "http://127.0.0.1:1/v1"}
+    forecast = forecast_improvement(improving(tmp_path, **asked, price=["server/writer=1/2"]))
+    assert [row.price for row in forecast.models] == [None, {"in": 1.0, "out": 2.0}]
+
+
+def test_what_is_no_proposer_is_refused_with_what_may_be_one(tmp_path: Path) -> None:
+    refused(tmp_path, UsageError, "no backend .*; --proposer is a model that writes texts, a prompt file", proposer="x")
 
 
 def test_a_search_that_was_stopped_goes_on_without_paying_twice(tmp_path: Path) -> None:
