@@ -227,8 +227,12 @@ def _corrected(
     families = {} if plan.families is None else read_families(plan.families)
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
     gold = one_order(gold, judged.pool, {criterion.name: criterion.scale.ends for criterion in judged.criteria})
-    shown = without_examples(gold, judged.criteria, judged.pool)
-    matched, unmatched = match(shown.rows, judged.pool, name)
+    # A response that was chosen for certain stands for itself alone: what the judge was shown of it moves no other.
+    certain = tuple(row for row in gold if row.inclusion_probability == 1)
+    drawn = tuple(row for row in gold if row.inclusion_probability != 1)
+    tested = {row.topic_id for row in gold if row.split == "test"}
+    shown = without_examples(drawn, judged.criteria, judged.pool, tested)
+    matched, unmatched = match((*certain, *shown.rows), judged.pool, name)
     graded = {criterion for _, criterion in matched}
     criteria = tuple(prompt for prompt in judged.criteria if prompt.name in graded)
     if not criteria:

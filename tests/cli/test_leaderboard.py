@@ -10,11 +10,12 @@ from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.prompt_edit import with_examples
 from judge.cli import main
 from judge.errors import UsageError
-from judge.gold.rows import gold_jsonl, read_gold, text_digest
+from judge.gold.rows import GoldRow, gold_jsonl, read_gold, text_digest
 from judge.gold.seal import write_split
 from judge.io.files import sha256
 from judge.io.ids import topic_of
 from judge.jobs.manifest import SCHEMA
+from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Example
 from judge.results.leaderboard import CORRECTED_COLUMNS
@@ -417,17 +418,33 @@ def test_bad_goals_and_sealed_gold_are_refused(pilot: Folder, capsys: pytest.Cap
     assert "sealed test grades" in complaint(capsys, main(["plan", str(pilot.path), "--gold", str(sealed)]))
 
 
-def test_examples_of_the_prompt_are_no_gold_of_its_judge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = folder.parent / "gold.jsonl"
-    first = read_gold(gold)[0]
+def with_example(folder: Path, first: GoldRow) -> Path:
+    """The bundled prompt with an example, as a file of one's own."""
     shown = (("passages", ()), ("response", ("x",)))
     example = Example(first.turn_id, text_digest(str(first.response_id)), first.grade, shown)
     bundled = find_criterion("groundedness")
     text = prompt_path("groundedness").read_text(encoding="utf-8")
-    own = put(folder.parent / "own" / "graded.md", with_examples(text, bundled, [example]))
+    return put(folder.parent / "own" / "graded.md", with_examples(text, bundled, [example]))
+
+
+def test_examples_of_the_prompt_are_no_gold_of_its_judge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder.parent / "gold.jsonl"
+    own = with_example(folder, read_gold(gold)[0])
     assert run(folder, "--gold", gold, "--prompt", own, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["cautions"][-1] == (
         "groundedness: 1 gold response left out for every judge, shown as an example by groundedness/graded"
     )
     assert sum(row["counts"]["gold"] for row in found["rows"]) == 34
+
+
+def test_an_example_whose_grade_stands_for_itself_alone_stays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    responses = read_pool_folder(folder).responses
+    rows = [row(one.turn_id, one.response_id, place % 4, inclusion_probability=1.0)
+            for place, one in enumerate(responses)]  # fmt: skip
+    gold = put(folder.parent / "all.jsonl", gold_jsonl(rows))
+    own = with_example(folder, rows[0])
+    assert run(folder, "--gold", gold, "--prompt", own, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not any("left out" in text for text in found["cautions"])
+    assert {score["more"]["method"] for score in found["rows"]} == {"census"}
