@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 import judge.extra.desk.app as desk
 from judge.ask.criteria import choose_prompts, criterion_names
-from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
+from judge.ask.prompt import ALONE, NO_ANSWER, PLACEHOLDER, guidance, needs_turn
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, Label, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
@@ -505,7 +505,7 @@ def earlier_view(criterion: Criterion, labels: Sequence[EarlierLabel]) -> list[d
 
 def question(criterion: Criterion) -> str:
     """What a prompt asks after all it has shown; empty if it only shows."""
-    return " ".join(PLACEHOLDER.sub("", criterion.user).split())
+    return " ".join(PLACEHOLDER.sub("", ALONE.sub("", criterion.user)).split())
 
 
 def label_words(criterion: Criterion, grade: int | None) -> str:

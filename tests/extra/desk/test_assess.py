@@ -12,8 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.criteria import bundled_criteria, find_criterion, prompt_path
 from judge.ask.prompt import guidance
+from judge.ask.prompt_edit import with_examples
+from judge.ask.prompt_file import parse_criterion, why_no_examples
 from judge.errors import UsageError
 from judge.extra.desk.assess import label_words, level_keys, open_assess_desk, question
 from judge.extra.desk.store import LabelStore
@@ -23,7 +25,7 @@ from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run import run
 from judge.jobs.run_inputs import Plan
 from judge.pool.pairs import one_each, other_orders
-from judge.records import Level
+from judge.records import Example, Level
 from tests.conftest import PROJECT
 from tests.extra.desk.visiting import Visitor
 from tests.extra.desk.world import HOSTILE, plan_of, write_judgments, write_pool
@@ -347,6 +349,14 @@ def test_every_prompt_has_guidance_without_marks_of_its_own(criterion) -> None: 
     # The rubric has the levels, so no paragraph announces them.
     assert all("{{" not in text and not text.endswith(":") for text in [*paragraphs, question(criterion)])
     assert question(criterion) == "" or question(criterion).endswith("?")
+    text = prompt_path(criterion.prompt_id).read_text(encoding="utf-8")
+    if why_no_examples(criterion.unit, criterion.answer, criterion.inputs):
+        return
+    # People are shown no examples, so no heading of these is a question.
+    shown = tuple((name, ("x",)) for name in criterion.inputs)
+    example = Example("1_1", "0" * 64, criterion.scale.levels[0].grade, shown)
+    own = parse_criterion(with_examples(text, criterion, [example]).encode(), "own", "own.md")
+    assert (guidance(own), question(own)) == (guidance(criterion), question(criterion))
 
 
 @pytest.mark.parametrize(("prompt", "grade", "words"), [
