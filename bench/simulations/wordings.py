@@ -1,4 +1,4 @@
-"""Wordings of a prompt, and cuts of the best: how often a choice on dev is called a gain on test."""
+"""Wordings of a prompt, examples in the best and cuts: how often a choice on dev is called a gain on test."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ import numpy as np
 from bench.simulations.figures import CUTS, GRADES, Finding, Floats, finding
 from bench.simulations.judges import NOISE, SHARP, Judged, judged, noise_of, true_wkappa_of
 from judge.calibrate.cuts import codes_by, cross_fitted
+from judge.calibrate.findings import Split
 from judge.calibrate.panel import GradedItem, JudgeColumn, Panel
 from judge.extra.improve import Wordings, word_of_gain
 
@@ -19,8 +20,12 @@ _EXPECTED = (0, 0.5, 1.5, 2.5, 3)
 """Expected grades at these places, so that the nearest grade is the judge's own: no cuts gain more than .002."""
 
 
+EXAMPLES = 4
+"""Topics that give examples, at most, and leave the comparison on dev: a quarter of them, if that is less."""
+
+
 def panel_of(world: Judged, dev: int) -> Panel:
-    """The wordings beside people's grades; the first topics are dev."""
+    """The wordings beside people's grades; the first topics are dev, and the last wording is the best with examples."""
     N = len(world.topics)
     T = int(world.topics.max()) + 1
     nothing = np.full((N, len(GRADES)), np.nan)
@@ -67,6 +72,14 @@ def panel_of(world: Judged, dev: int) -> Panel:
     )
 
 
+def without_topics(panel: Panel, number: int) -> Panel:
+    """The panel with the first topics out of the comparison."""
+    split: list[Split] = []
+    for topic, side in zip(panel.topic.tolist(), panel.split, strict=True):
+        split.append("all" if topic < number else side)
+    return replace(panel, split=tuple(split))
+
+
 def with_cuts(panel: Panel, column: JudgeColumn) -> Panel:
     """The panel with cuts of a wording as one more column, on dev by cuts of other topics."""
     dev = panel.within("dev")
@@ -85,7 +98,8 @@ def outcomes(
     promised: list[float] = []
     came: list[float] = []
     for _ in range(replicates):
-        panel = panel_of(judged(rng, noise, T=dev + test, turns=labels), dev)
+        world = judged(rng, [*noise, noise[0]], T=dev + test, turns=labels)
+        panel = without_topics(panel_of(world, dev), min(EXAMPLES, dev // 4))
         best = Wordings(panel, "dev", FIRST).best
         if best is not None:
             panel = with_cuts(panel, best)
@@ -113,7 +127,7 @@ def equal(
     findings = []
     for setting in settings:
         gained, promised, came = outcomes(replicates, rng, [NOISE] * (wordings + 1), setting)
-        what = f"{wordings} equal, T={setting[0]} and {setting[1]}, {setting[2]} a topic"
+        what = f"{wordings} equal, examples, cuts, T={setting[0]} and {setting[1]}, {setting[2]} a topic"
         findings += [
             finding("WE", f"{what}: GAINED", gained, high=0.05),
             finding("WE", f"{what}: gain on dev", promised),
@@ -134,7 +148,7 @@ def better(
     for setting in settings:
         noise = [usual] * wordings + [SHARP]
         gained, _, came = outcomes(replicates, rng, noise, setting)
-        what = f"one of {wordings} better by .1, T={setting[0]} and {setting[1]}, {setting[2]} a topic"
+        what = f"one of {wordings} better, examples, cuts, T={setting[0]} and {setting[1]}, {setting[2]} a topic"
         findings += [
             finding("WB", f"{what}: GAINED", gained),
             finding("WB", f"{what}: gain on test", came),

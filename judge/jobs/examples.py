@@ -1,6 +1,7 @@
 """A prompt with graded responses as examples: what `judge prompts examples` does, for use from Python."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import multimode
 from typing import Annotated, NamedTuple
@@ -25,7 +26,9 @@ from judge.io.text import count, examples
 from judge.pool.bank import read_pool_folder
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
+from judge.pool.records import Pool
 from judge.records import Criterion, Example
+from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
 
 UNSPLIT = (
@@ -72,7 +75,7 @@ class ChosenExamples(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-class _Eligible(NamedTuple):
+class EligibleExamples(NamedTuple):
     """The responses that may be examples, and why the others may not, each reason with its number."""
 
     candidates: tuple[ExampleCandidate, ...]
@@ -85,23 +88,10 @@ def add_examples(plan: ExamplesPlan) -> ChosenExamples:
     path = prompt_path(plan.prompt)
     stored = read_stored(path)
     prompt = parse_criterion(stored, path.stem, str(path), without_examples=True)
-    shown = [name for name in prompt.inputs if name != EXAMPLES]
-    if reasons := why_no_examples(prompt.unit, prompt.answer, shown):
-        raise UsageError(f"{prompt.file}: {'; '.join(reasons)}")
+    check_shows_examples(prompt)
     rows = read_unsealed(plan.gold, "an example is of a dev topic: give dev.jsonl")
     eligible = _eligible(plan, prompt, [row for row in rows if row.criterion == prompt.name])
-    chosen = choose_examples(eligible.candidates, plan.k, plan.seed, LONGEST_EXAMPLES)
-    if len(chosen) < plan.k:
-        others = eligible.others
-        if len(eligible.candidates) > len(chosen):
-            others[f"the same text again, or beyond {LONGEST_EXAMPLES:,} characters in all"] = len(
-                eligible.candidates
-            ) - len(chosen)
-        refused = "; ".join(f"{why}: {number}" for why, number in sorted(others.items()))
-        raise InputError(
-            f"{', '.join(map(str, plan.gold))}: expected {count(plan.k, 'response')} that can be an example of "
-            f"{prompt.name}, found {len(chosen)}{refused and f'; {refused}'}"
-        )
+    chosen = chosen_examples(prompt, eligible, plan.k, plan.seed, ", ".join(map(str, plan.gold)))
     text = with_examples(stored.decode("utf-8-sig"), prompt, [candidate.example for candidate in chosen])
     criterion = parse_criterion(text.encode(), plan.out.stem, str(plan.out))
     refuse_other(
@@ -122,7 +112,32 @@ def add_examples(plan: ExamplesPlan) -> ChosenExamples:
     )
 
 
-def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _Eligible:
+def check_shows_examples(prompt: Criterion) -> None:
+    """Refuse a prompt that cannot show examples, whatever they are."""
+    shown = [name for name in prompt.inputs if name != EXAMPLES]
+    if reasons := why_no_examples(prompt.unit, prompt.answer, shown):
+        raise UsageError(f"{prompt.file}: {'; '.join(reasons)}")
+
+
+def chosen_examples(
+    prompt: Criterion, eligible: EligibleExamples, k: int, seed: int, name: str
+) -> tuple[ExampleCandidate, ...]:
+    """The `k` examples of a prompt; an InputError if there are fewer. `name` is that of the gold."""
+    chosen = choose_examples(eligible.candidates, k, seed, LONGEST_EXAMPLES)
+    if len(chosen) == k:
+        return chosen
+    others = Counter(eligible.others)
+    if len(eligible.candidates) > len(chosen):
+        beyond = f"the same text again, or beyond {LONGEST_EXAMPLES:,} characters in all"
+        others[beyond] = len(eligible.candidates) - len(chosen)
+    refused = "; ".join(f"{why}: {number}" for why, number in sorted(others.items()))
+    raise InputError(
+        f"{name}: expected {count(k, 'response')} that can be an example of {prompt.name}, found {len(chosen)}"
+        f"{refused and f'; {refused}'}"
+    )
+
+
+def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> EligibleExamples:
     """What of the gold of a prompt's criterion may be an example."""
     name = ", ".join(map(str, plan.gold))
     dev = [row for row in rows if row.split != "test"]
@@ -133,10 +148,25 @@ def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _El
     pool = read_pool_folder(plan.pool, "passages.jsonl")
     check_unit((prompt,), pool.unit)
     turns = turns_shown(pool, topic_turns(plan.topics)) or {}
-    matched, unmatched = match(dev, pool, name)
-    responses = {response.response_id: response for response in pool.responses}
+    matched, _ = match(dev, pool, name)
     check_turns((prompt,), {row.turn_id for group in matched.values() for row in group}, turns, plan.topics)
-    judged = _judged(plan, prompt)
+    return eligible_examples(prompt, dev, pool, turns, _judged(plan, prompt), name)
+
+
+def eligible_examples(
+    prompt: Criterion,
+    rows: Sequence[GoldRow],
+    pool: Pool,
+    turns: Mapping[str, Turn],
+    judged: Mapping[tuple[str, str], int | None],
+    name: str,
+) -> EligibleExamples:
+    """The graded responses that may be an example of a prompt.
+
+    `judged`: the grades of the judge by turn and response id. `name` is that of the gold.
+    """
+    matched, unmatched = match(rows, pool, name)
+    responses = {response.response_id: response for response in pool.responses}
     others = Counter[str]()
     if unmatched:
         others["not in the pool"] = len(unmatched)
@@ -166,7 +196,7 @@ def _eligible(plan: ExamplesPlan, prompt: Criterion, rows: list[GoldRow]) -> _El
                 others[f"longer than {LONGEST_EXAMPLE:,} characters with all that the prompt shows"] += 1
             else:
                 candidates.append(candidate)
-    return _Eligible(tuple(candidates), others)
+    return EligibleExamples(tuple(candidates), others)
 
 
 def _judged(plan: ExamplesPlan, prompt: Criterion) -> dict[tuple[str, str], int | None]:

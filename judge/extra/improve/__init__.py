@@ -4,6 +4,7 @@ A grade that is missing counts as the one farthest from the assessors', so that 
 items. Intervals are over topics.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -86,6 +87,12 @@ class Wordings(NamedTuple):
     def missing(self, column: JudgeColumn) -> int:
         """How many items of the part have no grade."""
         return int((self.panel.within(self.split) & (column.codes < 0)).sum())
+
+    def why_missing(self, column: JudgeColumn) -> str:
+        """How many grades are missing for which reason, the commonest first; empty if none is."""
+        missing = (self.panel.within(self.split) & (column.codes < 0)).tolist()
+        reasons = Counter(reason for reason, is_missing in zip(column.reasons, missing, strict=True) if is_missing)
+        return ", ".join(f"{reason}: {number}" for reason, number in reasons.most_common())
 
     def gain(self, column: JudgeColumn, seed: int) -> Estimate:
         """How much better a wording agrees than the first one, on the same items."""

@@ -14,17 +14,19 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
 
     In each round a proposer sees the wordings that agree best with assessors, and where they do not, and writes others.
     Each is asked on the dev part. The scale, the inputs and the answer form stay. A round that gains nothing is the
-    last one. Where the judge gives label probabilities, cut points of the expected grade are fitted to the best
-    wording, without a call. Then the sealed test is opened once: GAINED if the 95 % interval of the paired gain over
-    the first prompt, over topics, lies above 0; NOT GAINED if none of it does; else INCONCLUSIVE. Without --test the
-    word is UNPROVEN. Exit code 0 only for GAINED. The same command goes on where an earlier one stopped, and pays for
-    nothing twice.
+    last one. Then the best wording is asked with graded responses of dev as examples, and where the judge gives label
+    probabilities, cut points are fitted, without a call. At the end the sealed test is opened once: GAINED if the 95 %
+    interval of the paired gain over the first prompt, over topics, lies above 0; NOT GAINED if none of it does; else
+    INCONCLUSIVE. Without --test the word is UNPROVEN. Exit code 0 only for GAINED. The same command goes on where an
+    earlier one stopped, and pays for nothing twice.
     """
     if trial.dry_run:
         with progress("reading gold") as line:
             forecast = forecast_improvement(plan, line)
         print_fact("dev", f"{forecast.counts['items']:,} judgments under each wording")
         print_fact("wordings", f"the first and at most {forecast.counts['wordings']:,} others")
+        if forecast.counts["with_examples"]:
+            print_fact("with examples", f"{forecast.counts['with_examples']:,} judgments in the best wording")
         if "cuts" in plan.ways:
             print_fact("cuts", "of the best wording, without a call")
         judge, *proposer = forecast.models

@@ -14,6 +14,7 @@ from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.forecast import AskingForecast, JobForecast
 from judge.ask.opening import recalls
 from judge.ask.progress import Progress, job_progress
+from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels
 from judge.calibrate.certificate import certificate_bytes, make_certificate
@@ -26,6 +27,7 @@ from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import ModelProposer, PreparedWordings, models_of, open_proposer
 from judge.extra.improve.rewriting import RefusedWordingError, checked_wording, rewriting_prompt, standing, with_variant
 from judge.extra.improve.search import WordingSearch
+from judge.extra.improve.showing import DevParts, set_aside, showing_examples
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL
 from judge.io.files import read_stored
@@ -109,6 +111,7 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
     if judges.seal is None or chosen is search.first:
         closed = CalibrationInputs(inputs.plan.with_values(test=None, seal=None))
         closed.prompts = inputs.prompts
+        closed.gold = inputs.gold
         rows, labels, record = open_test(closed, now, {}, dev_labels, lambda rows: dev_labels)
         return LabeledGold(tuple(row for row in rows if row.split != "test"), labels, record, ())
     (judge,) = judges.judges
@@ -222,14 +225,35 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
                 continue
     else:
         wordings += [with_variant(first, f"{first.variant}-{number}") for number in range(1, most + 1)]
+    parts = set_aside(judges.dev, first.name, plan) if "examples" in plan.ways else DevParts((), judges.dev)
     (judge,) = judges.judges
     with AskingForecast(judges.place, judges.pool, judges.turns) as forecasts:
-        rows = forecasts.forecast(judge, judges.tasks(judges.dev, wordings))
+        wanted = list(judges.tasks(judges.dev, wordings))
+        if parts.shown:
+            wanted += judges.tasks(parts.compared, [_with_examples(first, content, parts, judges, plan)])
+        rows = forecasts.forecast(judge, wanted)
         if isinstance(proposer, ModelProposer):
             rows += forecasts.forecast(*_proposals(proposer, judges, content, plan))
     items = len(judges.tasks(judges.dev, [first]))
     sealed = len(judges.seal.test.items) if judges.seal else 0
-    return JobForecast({"items": items, "wordings": len(wordings) - 1, "test_judgments": 2 * sealed}, rows)
+    counts = {
+        "items": items,
+        "wordings": len(wordings) - 1,
+        "with_examples": len(judges.tasks(parts.compared, [first])) if parts.shown else 0,
+        "test_judgments": 2 * sealed,
+    }
+    return JobForecast(counts, rows)
+
+
+def _with_examples(
+    first: Criterion, content: str, parts: DevParts, judges: CalibrationJudges, plan: ImprovePlan
+) -> Criterion:
+    """The first prompt with examples, about as long as those of the search; without, if there are too few."""
+    try:
+        text = showing_examples(first, content, parts.shown, judges, {}, plan)
+    except (InputError, UsageError):
+        return with_variant(first, "examples")
+    return parse_criterion(text.encode(), f"{first.variant}-examples", first.file)
 
 
 def _proposals(

@@ -15,16 +15,16 @@ PAGE = "improve.md"
 
 
 class LedgerLine(Record, frozen=True):
-    """One candidate: a wording, or one with cuts."""
+    """One candidate: a wording, or one with examples or cuts."""
 
     candidate: str
     """The variant's name."""
     round: int
-    """0 for the first prompt; that of cuts follows the last one."""
+    """0 for the first prompt; examples and cuts each come after the last one."""
     parent: str | None
     """The variant that it was made from."""
     proposer: str | None
-    """Who wrote it, or `cuts`."""
+    """Who wrote it, or `examples` or `cuts`."""
     prompt_digest: str | None
     """None where it is refused."""
     status: str
@@ -38,7 +38,7 @@ class LedgerLine(Record, frozen=True):
     nested: float | None
     """What the choice among all candidates up to this round agrees on topics that it was not made on."""
     reason: str | None
-    """Why it is refused."""
+    """Why it is refused, or how many grades are missing for which reason."""
 
 
 class Ledger(Record, frozen=True):
@@ -48,8 +48,8 @@ class Ledger(Record, frozen=True):
     judge: str
     stopped: str
     """Why there was no further round; empty where no wordings were written."""
-    passed_over: tuple[str, ...]
-    """A sentence for each way that could not be tried."""
+    notes: tuple[str, ...]
+    """A sentence for each way that could not be tried, and on what examples took from dev."""
     nested: float | None
     """What the choice among all agrees on topics that it was not made on."""
     openings: int
@@ -139,7 +139,7 @@ def sentences(outcome: ImproveOutcome) -> tuple[str, ...]:
     refused = f", {count(ledger.refused, 'proposal')} refused" if ledger.refused else ""
     stopped = f"; {ledger.stopped}" if ledger.stopped else ""
     told.append(f"{count(ledger.tried, 'candidate')} tried{refused}{stopped}.")
-    told += ledger.passed_over
+    told += ledger.notes
     calls = sum(account.results.calls for account in outcome.accounts)
     cost = sum(account.results.cost for account in outcome.accounts)
     told.append(f"{count(calls, 'call')} in all, {dollars(cost) if cost else 'at no cost that is known'}.")

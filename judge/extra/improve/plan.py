@@ -11,7 +11,7 @@ from judge.jobs.calibration import CalibrationPlan
 from judge.jobs.calibration.inputs import Draws
 from judge.judges.model import Model
 
-Way = Literal["rewrites", "cuts"]
+Way = Literal["rewrites", "examples", "cuts"]
 MOST_TRIED = 100
 """Most wordings that one search may try: as many are no search but a lottery."""
 
@@ -37,9 +37,9 @@ class ImprovePlan(
     """The prompt to improve, as criterion/variant or a file of your own."""
     model: Annotated[str | Model, Option(metavar="BACKEND/MODEL")]
     """The judge."""
-    ways: Annotated[tuple[Way, ...], Option(metavar="WAY")] = ("rewrites", "cuts")
-    """What is tried: other wordings (rewrites), and cut points of the expected grade (cuts), without a call, where the
-    judge gives label probabilities."""
+    ways: Annotated[tuple[Way, ...], Option(metavar="WAY")] = ("rewrites", "examples", "cuts")
+    """What is tried: other wordings (rewrites), graded responses of dev in the best one (examples), and cut points of
+    the expected grade (cuts), where the judge gives label probabilities."""
     proposer: Annotated[str | Path | Model | None, Option(metavar="BACKEND/MODEL|PATH|NAME")] = None
     """Who writes other wordings: a model (default: the judge), a prompt file or a folder of them that you wrote, or an
     optimizer of another package."""
@@ -49,6 +49,8 @@ class ImprovePlan(
     """Rounds at most; a round that gains nothing is the last one."""
     shown: Annotated[Positive, Option(metavar="N")] = 6
     """Disagreements with assessors that a model is shown for each wording."""
+    k: Annotated[Positive, Option(metavar="K")] = 4
+    """Examples in a prompt; as many topics at most leave the comparison on dev for them."""
     requirements: Annotated[tuple[str, ...], Option("require", metavar="RULE", repeat=True, section="deciding")] = ()
     """For the certificate, such as 'wkappa.lo>=0.4'; may be repeated."""
     cluster: Cluster = "topic"
@@ -66,9 +68,11 @@ class ImprovePlan(
         if self.variants * self.rounds > MOST_TRIED:
             raise UsageError(f"--variants × --rounds: {self.variants * self.rounds} wordings, at most {MOST_TRIED}")
         if not self.ways:
-            raise UsageError("--ways: expected rewrites or cuts, or both")
+            raise UsageError("--ways: expected rewrites, examples or cuts")
         if "rewrites" not in self.ways:
             self.refuse_unused(["proposer", "variants", "rounds", "shown"], "no wordings are written (--ways)")
+        if "examples" not in self.ways:
+            self.refuse_unused(["k"], "no examples are shown (--ways)")
         if self.test is None:
             self.refuse_unused(["seal"], "it is the seal of the grades in --test")
 

@@ -1,4 +1,4 @@
-"""The search for a better prompt: rounds of wordings on dev until one gains nothing, then cuts of the best."""
+"""The search for a better prompt on dev: rounds of wordings until one gains nothing, then examples and cuts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,8 +18,11 @@ from judge.extra.improve.page import Ledger, LedgerLine
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import DevItem, Proposal, Proposer, Round, Tried, refuse_spent
 from judge.extra.improve.rewriting import Parent, RefusedWordingError, checked_wording
+from judge.extra.improve.showing import FEWEST, set_aside, showing_examples
 from judge.gold.rows import GoldRow, deciding
+from judge.io.ids import natural_key
 from judge.io.steps import Step, Steps
+from judge.io.text import count
 from judge.jobs.calibration.inputs import make_comparison
 from judge.jobs.calibration.labels import CalibrationJudges
 from judge.records import Criterion
@@ -61,8 +64,8 @@ class WordingSearch:
         self.entries: list[WordingEntry] = []
         self.stopped = ""
         """Why there is no further round."""
-        self.passed_over: list[str] = []
-        """A sentence for each way that could not be tried."""
+        self.notes: list[str] = []
+        """A sentence for each way that could not be tried, and on what examples took from dev."""
         self._plan = plan
         self._asking = asking
         self._proposer = proposer
@@ -116,15 +119,17 @@ class WordingSearch:
         entry.criterion = self.first
         self.entries.append(entry)
         self.ask([self.first], self.judges.dev)
-        rounds = 0
         if self._proposer is not None:
-            rounds = self._rewrite(self._proposer, steps)
+            self._rewrite(self._proposer, steps)
+        if "examples" in self._plan.ways:
+            steps(Step("asking with examples"))
+            self._add_examples()
         if "cuts" in self._plan.ways:
             steps(Step("fitting cuts"))
-            self._add_cuts(rounds + 1)
+            self._add_cuts()
 
-    def _rewrite(self, proposer: Proposer, steps: Steps) -> int:
-        """Rounds of other wordings; how many there were."""
+    def _rewrite(self, proposer: Proposer, steps: Steps) -> None:
+        """Rounds of other wordings."""
         for number in range(1, self._plan.rounds + 1):
             before = frozenset(self._tried)
             self._asked_now.clear()
@@ -133,24 +138,71 @@ class WordingSearch:
             self._take(number, list(proposer.propose(self._round(number))))
             if len(self.entries) == begun:
                 self.stopped = "there were no more proposals"
-                return number - 1
+                return
             if not self._gained(self.wordings, before):
                 self.stopped = f"round {number} gained nothing"
-                return number
+                return
         self.stopped = f"round {self._plan.rounds} was the last one asked for"
-        return self._plan.rounds
 
-    def _add_cuts(self, number: int) -> None:
+    @property
+    def _next_round(self) -> int:
+        return 1 + max(entry.round for entry in self.entries)
+
+    def _add_examples(self) -> None:
+        """Show examples in the best wording, as another candidate; their topics leave the comparison of all."""
+        parts = set_aside(self.judges.dev, self.first.name, self._plan)
+        wordings = self.wordings
+        column = wordings.best
+        if column is None or not parts.shown:
+            why = f"fewer than {FEWEST} dev topics" if column else "no wording has an agreement"
+            self.notes.append(f"No examples: {why}.")
+            return
+        base = self.judges.inputs.prompts[column.prompt or ""]
+        judged = {}
+        for item, code in zip(wordings.panel.items, column.codes.tolist(), strict=True):
+            judged[item.turn_id, item.response_id] = None if code < 0 else wordings.panel.grades[code]
+        try:
+            text = showing_examples(base, self.contents[base.variant], parts.shown, self.judges, judged, self._plan)
+        except (InputError, UsageError) as error:
+            self.notes.append(f"No examples: {error}.")
+            return
+        proposal = Proposal(text, parent=base.variant, name=f"{base.variant}-examples")
+        criterion = self._enter(self._next_round, proposal, "examples").criterion
+        if criterion is None:
+            return
+        self._compare_on(parts.compared)
+        self.ask([criterion], parts.compared)
+        topics = sorted({row.topic_id for row in parts.shown}, key=natural_key)
+        noun = "topic" if len(topics) == 1 else "topics"
+        self.notes.append(f"Examples are of {noun} {', '.join(topics)}, which left the comparison on dev.")
+        comments = sum(example.comment is not None for example in criterion.examples)
+        if comments:
+            self.notes.append(
+                f"{count(comments, 'example')} with an assessor's comment, which may name people: read `comment` in "
+                f"candidates/{criterion.variant}.md before it is published."
+            )
+
+    def _compare_on(self, rows: tuple[GoldRow, ...]) -> None:
+        """Compare candidates on these rows of dev from now on."""
+        self.judges.dev = rows
+        inputs = self.judges.inputs
+        kept = set(rows)
+        inputs.gold = changed_record(
+            inputs.gold, rows=tuple(row for row in inputs.gold.rows if row.split == "test" or row in kept)
+        )
+        self._compared = None
+
+    def _add_cuts(self) -> None:
         """Fit cuts to the best wording, as another candidate; the judge is asked nothing on dev."""
         wordings = self.wordings
         column = wordings.best
         if column is None or column.origin is None:
-            self.passed_over.append("No cuts: no wording has an agreement.")
+            self.notes.append("No cuts: no wording has an agreement.")
             return
         panel = wordings.panel
         inside = panel.within(wordings.split)
         if reason := why_no_cuts(panel, column, inside):
-            self.passed_over.append(f"No cuts: {reason}.")
+            self.notes.append(f"No cuts: {reason}.")
             return
         seed = self._plan.resampling_seed
         found = cross_fitted(panel, column, seed, inside)
@@ -158,9 +210,9 @@ class WordingSearch:
         try:
             text = with_cuts(self.contents[base.variant], base, found.cuts)
         except UsageError as error:
-            self.passed_over.append(f"No cuts: {error}.")
+            self.notes.append(f"No cuts: {error}.")
             return
-        entry = self._enter(number, Proposal(text, parent=base.variant, name=f"{base.variant}-cuts"), "cuts")
+        entry = self._enter(self._next_round, Proposal(text, parent=base.variant, name=f"{base.variant}-cuts"), "cuts")
         criterion = entry.criterion
         if criterion is None:
             return
@@ -314,14 +366,14 @@ class WordingSearch:
                     missing=wordings.missing(column) if column else None,
                     gain=wordings.gain(column, seed) if column and criterion is not self.first else None,
                     nested=nested[entry.round] if criterion else None,
-                    reason=entry.refused or None,
+                    reason=entry.refused or (wordings.why_missing(column) if column else None) or None,
                 )
             )
         return Ledger(
             statistic=wordings.statistic,
             judge=self.judges.judges[0].name,
             stopped=self.stopped,
-            passed_over=tuple(self.passed_over),
+            notes=tuple(self.notes),
             nested=nested[max(nested)],
             openings=seen,
             lines=tuple(lines),

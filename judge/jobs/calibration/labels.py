@@ -223,9 +223,9 @@ class CalibrationJudges:
         self.turns = turns
 
     def tasks(self, rows: Sequence[GoldRow], prompts: Sequence[Criterion]) -> tuple[Task, ...]:
-        """What is asked about responses with gold."""
+        """What is asked about responses with gold, those left out that a prompt of the plan or of these shows."""
         plan = self.inputs.plan
-        kept = without_examples(rows, self.prompts, self.pool).rows
+        kept = without_examples(rows, (*self.prompts, *prompts), self.pool).rows
         return gold_tasks(kept, self.pool, prompts, plan.samples, str(plan.gold[0]))
 
     def sources(self, results: Sequence[Judgment | Failure]) -> tuple[Labels, ...]:

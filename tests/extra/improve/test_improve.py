@@ -12,32 +12,27 @@ from judge.ask.asking import Asking
 from judge.ask.criteria import find_criterion, load_criterion
 from judge.ask.questions import failure
 from judge.calibrate.certificate import read_certificate
-from judge.errors import InputError, OperationalError, UsageError
+from judge.errors import ContextLengthError, InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, word_of_gain
 from judge.extra.improve.job import forecast_improvement, improve_prompt
 from judge.extra.improve.page import ImproveOutcome, sentences
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import OPTIMIZERS, Round
 from judge.gold import seal
+from judge.gold.rows import response_digest
+from judge.gold.seal import write_split
+from judge.io.ids import topic_of
 from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.judges.backends.function import FunctionJudge
 from judge.judges.model import Model, Price
+from judge.pool.records import Pool
 from judge.records import Estimate
-from tests.calibration_world import (
-    gold_rows,
-    items,
-    labeled,
-    labels,
-    panel_of,
-    pool,
-    row,
-    write_gold,
-    write_pool,
-)
+from tests.calibration_world import gold_rows, items, labeled, labels, panel_of, pool, row, write_gold, write_pool
 from tests.conftest import put, read_ledger
 from tests.extra.improve.world import (
     CARE,
     GRADED,
+    SHOWN,
     WORLD,
     HesitantJudge,
     Messages,
@@ -169,6 +164,135 @@ def test_a_wording_that_fails_gains_nothing_by_it() -> None:
     assert (wordings.gain(failing, 1).high or 0) < 0
 
 
+# Examples of dev
+
+
+def test_examples_are_a_candidate_and_their_topics_leave_the_comparison_of_all(tmp_path: Path) -> None:
+    judge = careful_judge({SHOWN: 0.05, CARE: 0.3, "": 0.7})
+    wordings = written(tmp_path, "counting", CARE)
+    plan = improving(tmp_path, model=judge, ways=["rewrites", "examples"], proposer=wordings)
+    outcome = improve_prompt(plan)
+    assert (outcome.word, outcome.chosen) == ("GAINED", "groundedness/counting-examples")
+    rows = rows_of(tmp_path / "out")
+    assert [(row["candidate"], row["round"], row["parent"], row["proposer"], row["status"]) for row in rows] == [
+        ("graded", "0", "", "", "dropped"),
+        ("counting", "1", "", "file", "kept"),
+        ("counting-examples", "2", "counting", "examples", "chosen"),
+    ]
+    # Three of 15 dev topics are set aside, with six labels each.
+    assert {(row["n"], row["topics"], row["missing"]) for row in rows} == {("72", "12", "0")}
+    chosen = load_criterion(tmp_path / "out/chosen/counting-examples.md")
+    aside = {topic_of(example.turn_id) for example in chosen.examples}
+    dev = {json.loads(line)["topic_id"] for line in (tmp_path / "split/dev.jsonl").read_text().splitlines()}
+    assert len(chosen.examples) == 4 and len(aside) == 3 and aside < dev
+    named = ", ".join(sorted(aside, key=int))
+    assert outcome.ledger.notes == (f"Examples are of topics {named}, which left the comparison on dev.",)
+    judged = [json.loads(line) for line in (tmp_path / "out/judgments.jsonl").read_text().splitlines()]
+    assert not aside & {row["topic_id"] for row in judged if row["variant"] == "counting-examples"}
+    # What the judge graded otherwise under the wording comes first.
+    grades = {row["turn_id"]: row["grade"] for row in judged if row["variant"] == "counting"}
+    assert sum(grades[example.turn_id] != example.grade for example in chosen.examples) >= 3
+    # Two wordings on 90 items of dev, one on 72, and two on 90 of the test.
+    assert len(judge.seen) == 90 + 90 + 72 + 90 + 90  # type: ignore[attr-defined]
+    again = improve_prompt(plan)
+    assert (again.word, again.gain, again.ledger) == (outcome.word, outcome.gain, outcome.ledger)
+    assert len(judge.seen) == 432  # type: ignore[attr-defined]
+
+
+def test_a_response_of_the_test_that_an_example_shows_leaves_for_both_prompts(tmp_path: Path) -> None:
+    # The second half of the world says what the first half says, so that an example may come again in the test.
+    half = len(WORLD) // 2
+    first = pool(WORLD)
+    responses = []
+    for place, response in enumerate(first.responses):
+        twin = first.responses[place % half]
+        responses.append(replace(response, text=twin.text, passages=twin.passages))
+    write_pool(tmp_path / "pool", Pool(tuple(responses), first.passages, ()))
+    world = [replace(one, gold=WORLD[place % half].gold) for place, one in enumerate(WORLD)]
+    write_split(gold_rows(world), 0.5, 1, tmp_path / "split")
+    outcome = found(tmp_path, model=careful_judge({SHOWN: 0.0, "": 0.7}), ways=["examples"])
+    chosen = load_criterion(Path(outcome.prompt))
+    tested = [json.loads(line)["turn_id"] for line in (tmp_path / "split/test.jsonl").read_text().splitlines()]
+    texts = {response.turn_id: response_digest(response) for response in responses}
+    shown = {example.response_sha256 for example in chosen.examples}
+    again = sum(texts[turn] in shown for turn in tested)
+    assert again > 0 and outcome.gain is not None and outcome.gain.n == len(tested) - again
+    assert any("left out for every judge, shown as examples by" in warning for warning in outcome.warnings)
+
+
+@pytest.mark.parametrize(
+    ("topics", "more", "why"),
+    [
+        (14, {}, "fewer than 8 dev topics"),
+        (
+            30,
+            {"k": 40},
+            "3 dev topics set aside: expected 40 responses that can be an example of groundedness, found 18",
+        ),
+    ],
+)
+def test_examples_are_passed_over_with_the_reason(tmp_path: Path, topics: int, more: Any, why: str) -> None:
+    world = tuple(items(topics=topics, each=6))
+    outcome = found(tmp_path, world=world, model=careful_judge({"": 0.3}), ways=["examples"], **more)
+    assert len(outcome.ledger.lines) == 1
+    assert outcome.ledger.notes == (f"No examples: {why.format('groundedness')}.",)
+    # Nothing left the comparison.
+    agreement = outcome.ledger.lines[0].agreement
+    assert agreement is not None and agreement.n == topics * 3
+
+
+def test_examples_that_a_judge_has_no_room_for_are_dropped_with_the_reason(tmp_path: Path) -> None:
+    judge = careful_judge({"": 0.3})
+    short = judge._function
+
+    def answer(messages: Messages) -> Any:
+        if SHOWN in messages[1]["content"]:
+            raise ContextLengthError("the request has 5000 tokens, the model takes 4096")
+        return short(messages)
+
+    judge._function = answer
+    outcome = found(tmp_path, model=judge, ways=["examples"])
+    line = outcome.ledger.lines[1]
+    assert (line.candidate, line.status, line.missing, line.reason) == (
+        "graded-examples",
+        "dropped",
+        72,
+        "context_length: 72",
+    )
+    assert outcome.chosen == GRADED
+
+
+def test_comments_in_examples_are_pointed_out(tmp_path: Path) -> None:
+    rows = [row(one.turn_id, one.response_id, one.gold, comment="As Ann said.") for one in WORLD]
+    gold = write_gold(tmp_path / "said.jsonl", rows)
+    outcome = found(tmp_path, sealed=False, gold=[gold], model=careful_judge({"": 0.3}), ways=["examples"])
+    assert outcome.ledger.notes[1] == (
+        "4 examples with an assessor's comment, which may name people: read `comment` in "
+        "candidates/graded-examples.md before it is published."
+    )
+
+
+def test_all_ways_give_the_same_bytes_however_many_questions_are_asked_at_once(tmp_path: Path) -> None:
+    folders = []
+    for number in (1, 2, 64):
+        out = tmp_path / f"out{number}"
+        found(
+            tmp_path,
+            model=HesitantJudge(wavering=True),
+            ways=["rewrites", "examples", "cuts"],
+            proposer=written(tmp_path, "counting", CARE),
+            concurrency=number,
+            out=out,
+        )
+        files = (path for path in out.rglob("*") if path.is_file() and "sqlite" not in path.name)
+        folders.append({path.relative_to(out): path.read_bytes() for path in files})
+    assert folders[0].keys() == folders[1].keys() == folders[2].keys()
+    names = {path.name for path in folders[0] if path.parent.name == "candidates"}
+    assert names == {"graded.md", "counting.md", "graded-examples.md", "graded-cuts.md"}
+    for name, content in folders[0].items():
+        assert content == folders[1][name] == folders[2][name], name
+
+
 # Cuts of the expected grade
 
 
@@ -223,10 +347,10 @@ def test_what_has_no_probabilities_is_missing_under_cuts(tmp_path: Path) -> None
 
 def test_cuts_are_passed_over_with_the_reason(tmp_path: Path) -> None:
     outcome = found(tmp_path, model=careful_judge({"": 0.3}), ways=["cuts"])
-    assert outcome.ledger.passed_over == ("No cuts: the judge gave no label probabilities (--logprobs asks for them).",)
+    assert outcome.ledger.notes == ("No cuts: the judge gave no label probabilities (--logprobs asks for them).",)
     assert (outcome.word, sentences(outcome)[1:3]) == (
         "NOT GAINED",
-        ("0 candidates tried.", *outcome.ledger.passed_over),
+        ("0 candidates tried.", *outcome.ledger.notes),
     )
 
 
@@ -237,7 +361,7 @@ def test_cuts_are_fitted_to_the_best_wording(tmp_path: Path) -> None:
         def _grade(self, messages: Messages) -> int:
             return super()._grade(messages) if CARE in messages[0]["content"] else 1
 
-    outcome = found(tmp_path, model=Reading(), proposer=written(tmp_path, "counting", CARE))
+    outcome = found(tmp_path, model=Reading(), ways=["rewrites", "cuts"], proposer=written(tmp_path, "counting", CARE))
     assert [line.candidate for line in outcome.ledger.lines] == ["graded", "counting", "counting-cuts"]
     assert outcome.chosen == "groundedness/counting-cuts"
     assert outcome.ledger.lines[2].round == 2
@@ -466,9 +590,14 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     judge = careful_judge({"": 0.6})
     writer = scripted_proposer(lambda text: "no")
     forecast = forecast_improvement(improving(tmp_path, model=judge, proposer=writer))
-    assert forecast.counts == {"items": 90, "wordings": 12, "test_judgments": 180}
+    assert forecast.counts == {"items": 90, "wordings": 12, "with_examples": 0, "test_judgments": 180}
     assert [(row.model, row.judgments) for row in forecast.models] == [("scripted/1", 90 * 13), ("writer/1", 12)]
     assert judge.seen == [] and not (tmp_path / "out").exists() and openings(tmp_path) == 0  # type: ignore[attr-defined]
+    forecast = forecast_improvement(
+        improving(tmp_path, model=judge, proposer=writer, ways=["rewrites", "examples", "cuts"])
+    )
+    assert forecast.counts["with_examples"] == 72
+    assert [row.judgments for row in forecast.models] == [90 * 13 + 72, 12]
     prepared = written(tmp_path, "counting", CARE)
     forecast = forecast_improvement(improving(tmp_path, model=judge, proposer=prepared))
     assert (forecast.counts["wordings"], [row.judgments for row in forecast.models]) == (1, [180])

@@ -19,6 +19,8 @@ from tests.calibration_world import Item, gold_rows, items, pool, write_pool
 GRADED = "groundedness/graded"
 CARE = "Count the terms."
 """The words under which the judge looks closely."""
+SHOWN = "Graded examples:"
+"""The words under which a bundled prompt shows examples."""
 Messages = list[dict[str, str]]
 WORLD = tuple(items(topics=30, each=6))
 
@@ -26,16 +28,16 @@ WORLD = tuple(items(topics=30, each=6))
 def careful_judge(noise: Mapping[str, float], name: str = "scripted/1") -> FunctionJudge:
     """Gives what a response deserves, and a chance grade as often as `noise` says for words of the prompt.
 
-    `noise` is the share by a phrase of the system message; "" is that of every other prompt.
+    `noise` is the share by a phrase of the prompt; "" is that of every other prompt.
     """
     seen: list[str] = []
 
     def answer(messages: Messages) -> int:
-        system = messages[0]["content"]
         user = messages[1]["content"]
+        prompt = messages[0]["content"] + user
         seen.append(user)
-        phrase = next((phrase for phrase in noise if phrase and phrase in system), "")
-        response = user.partition("<response>")[2]
+        phrase = next((phrase for phrase in noise if phrase and phrase in prompt), "")
+        response = user.rpartition("<response>")[2]
         deserved = deserved_by(user)
         chance = int(hashlib.sha256(f"{phrase} {response}".encode()).hexdigest()[:8], 16)
         return chance % 4 if (chance >> 8) % 1000 < 1000 * noise[phrase] else deserved
@@ -66,7 +68,7 @@ class HesitantJudge(FunctionJudge):
         completion = await super().complete(request)
         message = request.messages[1].content
         deserved = deserved_by(message)
-        response = message.partition("<response>")[2]
+        response = message.rpartition("<response>")[2]
         if any(word in response for word in self._silent):
             return completion
         share = 0.6
@@ -79,8 +81,9 @@ class HesitantJudge(FunctionJudge):
 
 
 def deserved_by(message: str) -> int:
-    """How many terms of the response the passage has."""
-    passage, _, response = message.partition("<response>")
+    """How many terms of the response the passage has; both are the last of the message, after any examples."""
+    shown, _, response = message.rpartition("<response>")
+    passage = shown.rpartition("<passage")[2]
     terms = set(re.findall(r"term\w+", response))
     return len(terms & set(re.findall(r"term\w+", passage)))
 
@@ -114,6 +117,7 @@ def improving(folder: Path, *, world: tuple[Item, ...] = WORLD, sealed: bool = T
         "gold": [folder / "split"],
         "pool": folder / "pool",
         "prompt": GRADED,
+        "ways": ["rewrites"],
         "out": folder / "out",
         "replicates": 200,
         "permutations": 200,
