@@ -218,7 +218,7 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
     if proposer is None:
         pass
     elif isinstance(proposer, PreparedWordings):
-        for proposal in proposer.proposals[:most]:
+        for proposal in proposer.proposals:
             try:
                 wordings.append(checked_wording(proposal.content, proposal.name, first, {}))
             except RefusedWordingError:

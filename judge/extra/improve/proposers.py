@@ -15,7 +15,7 @@ from judge.ask.asking import Asking, Judge
 from judge.ask.opening import open_one
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
-from judge.extra.improve.plan import ImprovePlan
+from judge.extra.improve.plan import MOST_TRIED, ImprovePlan
 from judge.extra.improve.rewriting import (
     Parent,
     RefusedWordingError,
@@ -127,7 +127,7 @@ class ModelProposer:
         for result, parent in zip(results, parents, strict=True):
             variant = parent.criterion.variant
             if isinstance(result, Failure):
-                proposals.append(Proposal("", variant, refused=f"no reply: {result.reason}"))
+                proposals.append(Proposal("", variant, refused=f"no reply: {result.reason}: {result.detail}"))
                 continue
             try:
                 proposals.append(Proposal(wording_of(result.rationale or "", parent), variant))
@@ -146,18 +146,20 @@ def refuse_spent(results: Iterable[Judgment | Failure]) -> None:
 
 
 class PreparedWordings:
-    """Prompt files that somebody wrote, so many in each round."""
+    """Prompt files that somebody wrote, all of them in the first round: none is made from another one."""
 
     def __init__(self, path: Path) -> None:
         files = sorted(path.glob("*.md"), key=lambda file: natural_key(file.name)) if path.is_dir() else [path]
         if not files:
             raise InputError(f"{path}: no prompt file (*.md) to propose")
+        if len(files) > MOST_TRIED:
+            raise InputError(f"{path}: {len(files)} prompt files to propose, at most {MOST_TRIED}")
         self.name = "file"
         self.proposals = [Proposal(_text(file), name=file.stem) for file in files]
 
     def propose(self, told: Round) -> Iterable[Proposal]:
-        """The next files."""
-        return self.proposals[(told.number - 1) * told.variants : told.number * told.variants]
+        """All files, once."""
+        return self.proposals if told.number == 1 else []
 
 
 def _text(file: Path) -> str:

@@ -6,8 +6,10 @@ wording counts only by its agreement with people.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+from unicodedata import category
 
 import msgspec
 
@@ -15,13 +17,14 @@ from judge.ask.prompt import EXAMPLES, NOTICE, PLACEHOLDER, defuse
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.questions import Answer, Inquiry, Questions
 from judge.ask.records import Task, Unreadable, Verdict
-from judge.ask.reply import reply_of
+from judge.ask.reply import cut_off, reply_of
 from judge.calibrate.disagreements import Disagreement
 from judge.errors import InputError
 from judge.io.files import read_stored, sha256
 from judge.io.ids import topic_of
 from judge.io.installed import bundled
 from judge.io.text import decimals, storable
+from judge.io.words import COPIED_RUN, word_runs, words_of
 from judge.judges.records import AnswerForm, Message, Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Level, Scale
@@ -33,7 +36,13 @@ _TEXT = 1500
 """Most characters of a text of an item that a proposer is shown."""
 _PASSAGES = 3
 _OBJECT = re.compile(r"\{\s*\"")
+_MOST_OBJECTS = 20
+"""Places of a reply where an object is looked for."""
 _PARTS = ("system", "user")
+_HIDDEN = frozenset({"Cc", "Cf", "Co"})
+"""Kinds of characters that nobody sees: controls, directions of writing, tags, private ones."""
+_JOINERS = frozenset("\n\t\u200c\u200d")
+"""Line breaks, tabs, and what joins letters of some scripts."""
 _REASONS = frozenset({"rationale", "reason", "reasons", "explanation", "changes", "notes"})
 """What models add unasked, which changes nothing."""
 _STAYS = {
@@ -103,6 +112,8 @@ class WordingQuestions(Questions):
 def _one_request(request: Request) -> Inquiry:
     completion = yield request
     reply = reply_of(completion)
+    if isinstance(reply, str) and completion.is_cut and _object_in(reply) is None:
+        reply = cut_off(completion)
     if isinstance(reply, Unreadable):
         return Answer(reply, completion, request, repaired=False)
     return Answer(Verdict(grade=1, rationale=reply), completion, request, repaired=False)
@@ -183,15 +194,30 @@ def _item(place: int, item: Disagreement) -> str:
     return "\n".join(lines)
 
 
+def _object_in(reply: str) -> dict[str, Any] | None:
+    """The first JSON object in a reply that has a part of a prompt, else the first one; None without any.
+
+    Models write of braces before they write an object.
+    """
+    first = None
+    for begun in islice(_OBJECT.finditer(reply), _MOST_OBJECTS):
+        try:
+            document, _ = json.JSONDecoder(strict=False).raw_decode(reply, begun.start())
+        except (ValueError, RecursionError):
+            continue
+        if not document.keys().isdisjoint(_PARTS):
+            return dict(document)
+        first = first or document
+    return first
+
+
 def wording_of(reply: str, parent: Parent) -> str:
     """The prompt file that a reply asks for; a RefusedWordingError if it holds no two parts of a prompt."""
-    begun = _OBJECT.search(reply)
-    if begun is None:
+    if not _OBJECT.search(reply):
         raise RefusedWordingError("the reply has no JSON object")
-    try:
-        parts, _ = json.JSONDecoder(strict=False).raw_decode(reply, begun.start())
-    except (ValueError, RecursionError):
-        raise RefusedWordingError("the reply has a JSON object that cannot be parsed") from None
+    parts = _object_in(reply)
+    if parts is None:
+        raise RefusedWordingError("the reply has a JSON object that cannot be parsed")
     if more := sorted(set(parts) - set(_PARTS) - _REASONS):
         raise RefusedWordingError(f"the reply changes {', '.join(more)[:80]}, and only the words may change")
     for name in _PARTS:
@@ -203,10 +229,17 @@ def wording_of(reply: str, parent: Parent) -> str:
     return f"{front}\n+++\n\n# System\n\n{parts['system'].strip()}\n\n# User\n\n{parts['user'].strip()}\n"
 
 
-def checked_wording(content: str, variant: str, first: Criterion, tried: Mapping[str, Criterion]) -> Criterion:
+def checked_wording(
+    content: str,
+    variant: str,
+    first: Criterion,
+    tried: Mapping[str, Criterion],
+    material: Iterable[tuple[str, str]] = (),
+) -> Criterion:
     """The prompt in the text of a file, which differs from the first one and all that were tried in its words alone.
 
-    A RefusedWordingError if it is no prompt, another one than in its words, or one that was tried.
+    `material`: names and texts of which no wording may quote. A RefusedWordingError if it is no prompt, another one
+    than in its words, one that was tried, one that quotes, or one that holds what no reader sees.
     """
     if not storable(content):
         raise RefusedWordingError("it holds a character that no text may hold")
@@ -223,7 +256,27 @@ def checked_wording(content: str, variant: str, first: Criterion, tried: Mapping
     for other in tried.values():
         if _words(other) == _words(criterion):
             raise RefusedWordingError(f"the same wording as {other.variant}")
+    if hidden := _hidden(criterion) - _hidden(first):
+        raise RefusedWordingError(f"it holds what a reader does not see: U+{ord(min(hidden)):04X}")
+    new = _runs(criterion) - _runs(first)
+    for name, text in material if new else ():
+        if not new.isdisjoint(word_runs(words_of(text))):
+            raise RefusedWordingError(
+                f"it quotes {COPIED_RUN} words in a row of {name}: what is shown must be an example, which leaves "
+                "every comparison"
+            )
     return criterion
+
+
+def _hidden(criterion: Criterion) -> set[str]:
+    """The characters of a prompt that show nothing where they stand, but may change what is read or obeyed."""
+    text = f"{criterion.system}{criterion.user}"
+    return {character for character in {*text} - _JOINERS if category(character) in _HIDDEN}
+
+
+def _runs(criterion: Criterion) -> set[tuple[str, ...]]:
+    """All runs of words that count as copied, in the words of a prompt."""
+    return {*word_runs(words_of(criterion.system)), *word_runs(words_of(criterion.user))}
 
 
 def _material(criterion: Criterion) -> set[str]:

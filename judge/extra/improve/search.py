@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from msgspec.structs import replace as changed_record
 
@@ -70,6 +71,8 @@ class WordingSearch:
         self._asking = asking
         self._proposer = proposer
         self._by = "" if proposer is None else proposer.name
+        self._graded = judges.dev
+        """All rows of dev, those that are shown as examples too."""
         self._tried = {first.variant: first}
         self._compared: Wordings | None = None
         self._results_compared = 0
@@ -78,6 +81,21 @@ class WordingSearch:
         """The grades of dev under cuts, of each topic by cuts of the others."""
         self._asked_now: set[str] = set()
         """The texts that an optimizer has asked about in this round."""
+
+    @cached_property
+    def _material(self) -> tuple[tuple[str, str], ...]:
+        """The responses that have grades, and what assessors wrote of them: no wording may quote these."""
+        dev = self._graded
+        sealed = self.judges.seal.test.items if self.judges.seal else ()
+        graded = {row.turn_id for row in dev} | {item.turn_id for item in sealed}
+        material = []
+        for response in self.judges.pool.responses:
+            if response.turn_id in graded:
+                material.append((f"a response to {response.turn_id}", response.text))
+        for row in dev:
+            if row.comment is not None:
+                material.append((f"a comment on {row.turn_id}", row.comment))
+        return tuple(material)
 
     @property
     def wordings(self) -> Wordings:
@@ -272,7 +290,7 @@ class WordingSearch:
         if entry.refused:
             return entry
         try:
-            criterion = checked_wording(proposal.content, variant, self.first, self._tried)
+            criterion = checked_wording(proposal.content, variant, self.first, self._tried, self._material)
         except RefusedWordingError as refused:
             entry.refused = str(refused)
             return entry

@@ -18,6 +18,7 @@ from judge.extra.improve.job import forecast_improvement, improve_prompt
 from judge.extra.improve.page import ImproveOutcome, sentences
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import OPTIMIZERS, Round
+from judge.extra.improve.rewriting import WordingQuestions
 from judge.gold import seal
 from judge.gold.rows import response_digest
 from judge.gold.seal import write_split
@@ -25,6 +26,7 @@ from judge.io.ids import topic_of
 from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.judges.backends.function import FunctionJudge
 from judge.judges.model import Model, Price
+from judge.judges.records import Completion
 from judge.pool.records import Pool
 from judge.records import Estimate
 from tests.calibration_world import gold_rows, items, labeled, labels, panel_of, pool, row, write_gold, write_pool
@@ -41,6 +43,7 @@ from tests.extra.improve.world import (
     reply,
     scripted_proposer,
 )
+from tests.mock import ask
 
 
 def found(folder: Path, **options: Any) -> ImproveOutcome:
@@ -453,6 +456,37 @@ def test_a_model_proposes_and_what_is_no_prompt_is_refused_and_counted(tmp_path:
     assert {account.judge for account in outcome.accounts} == {"scripted/1", "writer/1"}
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ('I mean {"scale" or so}. {"note": 1}\n```json\n' + reply(CARE) + '\n```\n{"a": 1}', None),
+        (reply("Be \x1b[8mstrict.\x1b[0m"), "it holds what a reader does not see: U+001B"),
+        (reply("Be strict.\U000e0041"), "it holds what a reader does not see: U+E0041"),
+        (reply("Read \u202eit."), "it holds what a reader does not see: U+202E"),
+        (reply("Note: term1a term1b term1c the the the the the is fine."), "it quotes 8 words in a row of a response"),
+        (reply("Ann writes: see how the ferry of noon is late."), "it quotes 8 words in a row of a comment"),
+        (reply("term1a term1b term1c the the the the."), None),
+    ],
+)
+def test_a_wording_hides_and_quotes_nothing(tmp_path: Path, said: str, words: str | None) -> None:
+    world = WORLD[:60]
+    rows = [row(one.turn_id, one.response_id, one.gold, comment="See how the ferry of noon is late") for one in world]
+    write_pool(tmp_path / "pool", pool(world, words=lambda one: 5))
+    options = {"gold": [write_gold(tmp_path / "gold.jsonl", rows)], "sealed": False}
+    asked = {"model": careful_judge({CARE: 0.1, "": 0.6}), "proposer": scripted_proposer(lambda text: said)}
+    outcome = found(tmp_path, variants=1, rounds=1, **options, **asked)
+    _, line = outcome.ledger.lines
+    assert (line.reason or "").startswith(words or "") and (line.status == "refused") == (words is not None)
+
+
+def test_a_reply_that_was_cut_off_is_no_broken_one() -> None:
+    talk = WordingQuestions.inquiry(None, None, ask())  # type: ignore[arg-type]
+    next(talk)
+    with pytest.raises(StopIteration) as ended:
+        talk.send(Completion(text='{"system": "Grade', finish_reason="length", model=None))
+    assert ended.value.value.verdict.detail == "the reply was cut off at the token limit: raise --max-tokens"
+
+
 def test_a_proposer_sees_fenced_items_of_dev_alone(tmp_path: Path) -> None:
     writer = scripted_proposer(lambda text: "no")
     found(tmp_path, model=careful_judge({"": 0.6}), proposer=writer)
@@ -489,6 +523,17 @@ def test_a_later_round_starts_from_the_better_wording(tmp_path: Path) -> None:
         ("graded-3-1", "graded-2-1"),
     ]
     assert (outcome.chosen, outcome.ledger.stopped) == ("groundedness/graded-2-1", "round 3 gained nothing")
+
+
+def test_all_files_of_a_folder_are_tried(tmp_path: Path) -> None:
+    wordings = tmp_path / "wordings"
+    for number in range(1, 7):
+        written(wordings, f"v{number}", CARE if number == 6 else f"Rule {number}.")
+    options = {"model": careful_judge({CARE: 0.1, "": 0.6}), "proposer": wordings}
+    assert forecast_improvement(improving(tmp_path, **options)).counts["wordings"] == 6
+    outcome = found(tmp_path, **options)
+    assert (outcome.chosen, outcome.ledger.tried) == ("groundedness/v6", 6)
+    assert outcome.ledger.stopped == "there were no more proposals"
 
 
 def test_a_file_on_another_scale_is_refused(tmp_path: Path) -> None:
