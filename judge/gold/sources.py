@@ -113,7 +113,11 @@ def stored_labels(path: Path, problems: list[Problem]) -> StoredLabels | None:
 
 
 def _add_labels(file: str, stored: StoredLabels, content: SourceContent) -> None:
-    rulings = [{**label, "made": ADJUDICATED} for label in stored.adjudications]
+    given = {(label["item"], label["criterion"]) for label in stored.labels}
+    # Labels may have been taken back since, and then nothing says how the item came up.
+    rulings = [
+        {**label, "made": ADJUDICATED} for label in stored.adjudications if (label["item"], label["criterion"]) in given
+    ]
     labels = [*stored.labels, *rulings]
     tasks = stored.tasks
     labeled = {(label["item"], label["criterion"], label["assessor"]) for label in stored.labels}
@@ -137,6 +141,8 @@ def _add_labels(file: str, stored: StoredLabels, content: SourceContent) -> None
         content.notes.append(f"{file}: {count(comments, 'comment')} on labels that are no grade: only the store has it")
     if stored.disputes:
         content.notes.append(_adjudicated(file, stored))
+    if alone := len(stored.adjudications) - len(rulings):
+        content.notes.append(f"{file}: {count(alone, 'adjudication')} left out: all labels of the response taken back")
     if left := len(tasks) - len(labeled):
         content.notes.append(
             f"{file}: {count(left, 'task')} without a label: each inclusion probability is the plan's times the share "

@@ -273,7 +273,7 @@ def test_a_store_without_adjudications_takes_them_and_both_rounds_go_on(tmp_path
         assert (sorted(order[:3]), order[3:]) == ([2, 3, 4], [1])
 
 
-def test_an_item_whose_labels_were_all_taken_back_can_still_be_adjudicated(tmp_path: Path) -> None:
+def test_an_item_whose_labels_were_all_taken_back_can_still_be_adjudicated_and_is_no_gold(tmp_path, capsys) -> None:
     first_round(tmp_path)
     assert dealt(tmp_path) == {"dee": [2, 3, 4]}
     with open_assess_desk(plan_of(tmp_path, assessors=["ann", "bob"], double=1.0)) as (_, store):
@@ -285,7 +285,19 @@ def test_an_item_whose_labels_were_all_taken_back_can_still_be_adjudicated(tmp_p
         visitor.enter(home, store.seats[0].token)
         page = visitor.get(f"{home}1")
         assert (page.status_code, 'class="earlier"' in page.text) == (200, False)
-        assert visitor.submit(page, f"{home}1", grade="1", comment="").status_code == 303
+        for place in (1, 2, 3):
+            assert visitor.submit(page, f"{home}{place}", grade="1", comment="").status_code == 303
+        first = numbers(desk, store, store.seats[0])[0]
+    # Ann labels one of the three again.
+    with open_assess_desk(plan_of(tmp_path, assessors=["ann", "bob"], double=1.0)) as (desk, store):
+        by_number = dict(zip(numbers(desk, store, store.seats[0]), store.tasks("1"), strict=True))
+        store.save("1", by_number[first], 2, "", "blind")
+    gold = tmp_path / "gold.jsonl"
+    assert main(["gold", "import", "desk", str(tmp_path / "labels.sqlite"), "--out", str(gold)]) == 0
+    assert "2 adjudications left out: all labels of the response taken back" in capsys.readouterr().err
+    assert [(row.response_id, row.assessor, row.grade) for row in read_gold(gold)] == [
+        (f"R{first:05}", "ann", 2), (f"R{first:05}", "dee", 1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("statement", "message"), [
