@@ -24,7 +24,8 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
         with progress("reading gold") as line:
             forecast = forecast_improvement(plan, line)
         print_fact("dev", f"{forecast.counts['items']:,} judgments under each wording")
-        print_fact("wordings", f"the first and at most {forecast.counts['wordings']:,} others")
+        others = forecast.counts["wordings"]
+        print_fact("wordings", f"the first and at most {others:,} others" if others else "the first alone")
         if forecast.counts["with_examples"]:
             print_fact("with examples", f"{forecast.counts['with_examples']:,} judgments in the best wording")
         if "cuts" in plan.ways:

@@ -199,7 +199,9 @@ def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> 
         return "NOT GAINED", tried if plan.test is None else f"{tried}, so that the seal stays closed"
     beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)
     how = "--test names the sealed grades beside them" if beside else "`judge gold split` seals some topics for --test"
-    return "UNPROVEN", f"gold has no test topics here; {how}"
+    unsealed = any(row.split == "test" for row in search.judges.inputs.gold.rows)
+    what = "the test grades in --gold are not sealed" if unsealed else "gold has no test topics here"
+    return "UNPROVEN", f"{what}; {how}"
 
 
 def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast:

@@ -209,7 +209,8 @@ def open_proposer(plan: ImprovePlan, *, keys: bool) -> Proposer | None:
     except UsageError as error:
         known = f" or an optimizer ({', '.join(sorted(OPTIMIZERS))})" if OPTIMIZERS else ""
         raise UsageError(
-            f"{error}; --proposer is a model that writes texts, a prompt file (*.md), a folder of them{known}"
+            f"{error}; --proposer is a model that writes texts, a prompt file (*.md), a folder of them{known}; "
+            "--ways examples cuts needs none"
         ) from error
 
 

@@ -129,6 +129,19 @@ def test_without_a_test_part_the_word_is_unproven(tmp_path: Path) -> None:
     assert "UNPROVEN: groundedness/counting agrees best on dev" in sentences(outcome)[0]
 
 
+def test_test_grades_without_a_seal_prove_nothing(tmp_path: Path) -> None:
+    rows = [replace(one, split="test" if int(one.topic_id) > 20 else "dev") for one in gold_rows(WORLD)]
+    gold = write_gold(tmp_path / "both.jsonl", rows)
+    wordings = written(tmp_path, "counting", CARE)
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    outcome = found(tmp_path, sealed=False, gold=[gold], model=judge, proposer=wordings)
+    assert (outcome.word, outcome.because) == (
+        "UNPROVEN",
+        "the test grades in --gold are not sealed; `judge gold split` seals some topics for --test",
+    )
+    assert len(judge.seen) == 240  # type: ignore[attr-defined]
+
+
 def test_another_search_on_opened_grades_is_counted(tmp_path: Path) -> None:
     judge = careful_judge({CARE: 0.1, "Look twice.": 0.2, "": 0.6})
     found(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
