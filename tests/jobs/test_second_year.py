@@ -146,6 +146,15 @@ def test_a_look_without_a_certificate_has_no_margins_in_the_ledger(tmp_path: Pat
     assert b"margins" not in (tmp_path / "split" / "openings.jsonl").read_bytes()
 
 
+def test_the_earlier_certificate_is_not_replaced(certificate: Path, tmp_path: Path) -> None:
+    before = certificate.read_bytes()
+    given = year(tmp_path / "second", SECOND)
+    for out in (certificate.parent, tmp_path / "cal" / ".." / "cal"):
+        with pytest.raises(UsageError, match=r"holds the earlier certificate, which would be replaced"):
+            tried(**given, certificate=certificate, out=out)
+    assert certificate.read_bytes() == before
+
+
 def test_it_goes_with_judgments_that_are_there(certificate: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is compared with judgments that are there"):
         tried(

@@ -191,7 +191,12 @@ class CalibrationInputs:
         self.certificate: Certificate | None = None
         """The earlier certificate of the judge."""
         if plan.certificate is not None:
-            self.certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
+            earlier = file_in(plan.certificate, "certificate.json")
+            self.certificate = read_certificate(earlier)
+            if plan.out is not None and earlier.resolve() == (plan.out / "certificate.json").resolve():
+                raise UsageError(
+                    f"--out {plan.out}: holds the earlier certificate, which would be replaced: name another folder"
+                )
         self.scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
         """The scale of grades in columns."""
         self.prompts = _by_id(map(find_criterion, plan.prompts))
