@@ -13,10 +13,11 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 
-from bench.simulations import battles, crowds, gold, judges, leaderboards, passages, runs, small, wordings
+from bench.simulations import battles, crowds, gold, judges, leaderboards, passages, runs, small
 from bench.simulations.figures import Finding, shown
 
 Simulation = Callable[[int, np.random.Generator], list[Finding]]
@@ -78,10 +79,12 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "PP": (passages.singles, 300),
     "PN": (passages.filled_in, 20),
     "PE": (passages.equal_runs, 200),
-    "WE": (wordings.equal, 600),
-    "WB": (wordings.better, 300),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
+if find_spec("judge.extra.improve") is not None:
+    from bench.simulations import wordings
+
+    SIMULATIONS |= {"WE": (wordings.equal, 600), "WB": (wordings.better, 300)}
 
 
 def simulate(id: str, replicates: int | None = None, seed: int = 0) -> list[Finding]:

@@ -23,11 +23,11 @@ def is_outside(row: SupportRow) -> bool:
 def support_words(found: LabeledSupport) -> str:
     """The badge in one sentence, without its period."""
     if found.word == "UNKNOWN":
-        return f"Whether the responses are like those labeled is UNKNOWN: {found.reason}"
+        return f"Whether the items are like those labeled is UNKNOWN: {found.reason}"
     if found.word == "WITHIN":
-        return f"The responses are WITHIN what was labeled, by {_and([row.measure for row in found.rows])}"
+        return f"The items are WITHIN what was labeled, by {_and([row.measure for row in found.rows])}"
     texts = [_beyond(row) for row in found.rows if is_outside(row)]
-    return f"The responses are OUTSIDE what was labeled: {', '.join(texts)}"
+    return f"The items are OUTSIDE what was labeled: {', '.join(texts)}"
 
 
 def _beyond(row: SupportRow) -> str:

@@ -69,9 +69,9 @@ def support(before: LabeledRange | None, met: Sequence[Met]) -> LabeledSupport:
     A grade of the judge lies beyond where fewer than RARE of the labeled responses had it.
     """
     if before is None:
-        return LabeledSupport("UNKNOWN", (), "the certificate does not say what the labeled responses were like")
+        return LabeledSupport("UNKNOWN", (), "the certificate does not say what the labeled items were like")
     if before.responses < FEWEST_LABELED:
-        return LabeledSupport("UNKNOWN", (), f"fewer than {FEWEST_LABELED} responses were labeled")
+        return LabeledSupport("UNKNOWN", (), f"fewer than {FEWEST_LABELED} items were labeled")
     most = most_beyond(before.responses)
     rows: list[SupportRow] = []
     for measure in (WORDS, OVERLAP):
@@ -88,7 +88,7 @@ def support(before: LabeledRange | None, met: Sequence[Met]) -> LabeledSupport:
         unusual = [one.grade not in usual for one in graded]
         rows += _row(GRADES, min(usual), max(usual), graded, unusual, MOST_BEYOND)
     if not rows:
-        return LabeledSupport("UNKNOWN", (), "nothing is known of the responses here")
+        return LabeledSupport("UNKNOWN", (), "nothing is known of the items here")
     if any(map(is_outside, rows)):
         return LabeledSupport("OUTSIDE", tuple(rows))
     if any(row.beyond.topics < FEWEST_TOPICS for row in rows):

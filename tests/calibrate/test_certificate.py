@@ -271,7 +271,7 @@ def test_every_output_says_whether_the_responses_are_like_those_that_were_labele
     # Of the labeled responses none had more than 3 words.
     of_short = LabeledRange(responses=200, ranges={"words": (1.0, 3.0)}, grades={"0": 50, "1": 50, "2": 50, "3": 50})
     assert judged(tmp_path, certificate(certified(labeled=of_short))) == 0
-    text = "The responses are OUTSIDE what was labeled: 100 % are beyond 1 to 3 in words."
+    text = "The items are OUTSIDE what was labeled: 100 % are beyond 1 to 3 in words."
     assert all(text in said for said in said_in(tmp_path / "out").values())
     out = str(tmp_path / "out")
     capsys.readouterr()

@@ -145,7 +145,7 @@ def test_the_banner_has_one_sentence_on_the_second_year_and_one_on_the_responses
     assert (
         "The agreement certified on 2025-11-01 (TRUSTED) CARRIES to other topics: wkappa 0.52 [0.46, 0.56] there, "
         "0.50 [0.47, 0.54] here, difference -0.02 [-0.07, 0.05], margin 0.1. "
-        "The responses are OUTSIDE what was labeled: 31 % [24, 38] are beyond 20 to 240 in words."
+        "The items are OUTSIDE what was labeled: 31 % [24, 38] are beyond 20 to 240 in words."
     ) in banner
     assert said(of).calibrated
 
@@ -227,12 +227,12 @@ def test_grades_that_hardly_any_labeled_response_had_are_outside() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     assert support_words(support(None, met([1.0] * 30))) == (
-        "Whether the responses are like those labeled is UNKNOWN: the certificate does not say what the labeled "
-        "responses were like"
+        "Whether the items are like those labeled is UNKNOWN: the certificate does not say what the labeled items "
+        "were like"
     )
     assert support(BEFORE, ()).word == "UNKNOWN"
     within = support(BEFORE, met([50.0] * 100, grades=[0] * 100))
-    assert support_words(within) == "The responses are WITHIN what was labeled, by words and the judge's grades"
+    assert support_words(within) == "The items are WITHIN what was labeled, by words and the judge's grades"
 
 
 def test_the_measures_of_a_response_are_its_words_and_their_share_in_its_passages() -> None:

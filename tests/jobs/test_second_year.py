@@ -59,7 +59,7 @@ def test_the_new_certificate_tells_what_became_of_the_old_one(certificate: Path,
     assert found.carries
     said = (tmp_path / "cal2" / "calibration.md").read_text(encoding="utf-8")
     assert "CARRIES to other topics" in said
-    assert "The responses are WITHIN what was labeled" in said
+    assert "The items are WITHIN what was labeled" in said
     assert json.loads((tmp_path / "cal2" / "calibration.json").read_bytes())["carried"][0]["word"] == "CARRIES"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.simulations import battles, figures, gold, judges, runs, small, wordings
+from bench.simulations import battles, figures, gold, judges, runs, small
 from bench.simulations.__main__ import main
 from tests.conftest import run_python
 
@@ -100,15 +100,6 @@ def test_the_best_prompt_is_overrated_on_its_own_gold_and_not_on_held_out_topics
     optimism, nested = findings[0], findings[4]
     assert optimism.obtained > 0.03
     assert abs(nested.obtained) < 0.02
-
-
-def test_equal_wordings_seldom_gain_and_a_better_one_does_more_often() -> None:
-    equal = wordings.equal(150, rng(), settings=((25, 25, 8),))
-    assert all_within(equal)
-    gained, promised, came = equal
-    assert promised.obtained > came.obtained + 0.04
-    better, _ = wordings.better(100, rng(), settings=((25, 25, 8),))
-    assert better.obtained > gained.obtained + 0.1
 
 
 def test_worse_agreement_seldom_carries_and_unchanged_agreement_as_often_as_planned() -> None:
