@@ -131,7 +131,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         pool=pool,
         criteria=criteria,
         results=told_results(results, pool, inputs.pooled.turns or pool.turns),
-        tables=result_tables(pool, results, criteria, plan.cluster, looks(inputs.pooled.configured)),
+        tables=tables,
         statement=inputs.certified(_returned(results), results),
         notes=notes,
         model_notes=(
