@@ -33,9 +33,10 @@ from judge.gold.seal import SEAL
 from judge.io.files import read_stored
 from judge.io.folder import refuse_foreign, replace_folder
 from judge.io.steps import ProgressLine, Step, Steps, quiet
+from judge.io.text import count
 from judge.jobs.calibration import CERTIFICATE, compare_labels
 from judge.jobs.calibration.certifying import certified
-from judge.jobs.calibration.inputs import CalibrationInputs, make_comparison
+from judge.jobs.calibration.inputs import CalibrationInputs, make_comparison, with_baselines
 from judge.jobs.calibration.labels import CalibrationJudges, LabeledGold, answer_files, question_to_gold
 from judge.jobs.calibration.look import open_test
 from judge.records import Criterion, Estimate
@@ -108,14 +109,11 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
     inputs = judges.inputs
     chosen = search.chosen
     dev_labels = search.labels()
-    if judges.seal is None or chosen is search.first:
-        closed = CalibrationInputs(inputs.plan.with_values(test=None, seal=None))
-        closed.prompts = inputs.prompts
-        closed.gold = inputs.gold
-        rows, labels, record = open_test(closed, now, {}, dev_labels, lambda rows: dev_labels)
-        return LabeledGold(tuple(row for row in rows if row.split != "test"), labels, record, ())
     (judge,) = judges.judges
     endpoints = {model.name: model.endpoint for model in judge.models if model.endpoint}
+    if judges.seal is None or chosen is search.first:
+        labels = with_baselines(inputs, judges.dev, dev_labels)
+        return LabeledGold(judges.dev, labels, None, (), endpoints=endpoints)
     best = search.wordings.best
     asked = {
         "improved": search.first.digest,
@@ -147,9 +145,11 @@ def _outcome(
     found = compare_labels(inputs, labeled, panels, unmatched, steps)
     (panel,) = panels
     gain = None
+    warnings = found.warnings
     if labeled.record is not None:
         tested = Wordings(panel, "test", search.first.prompt_id)
         gain = tested.gain(tested.columns[search.chosen.prompt_id], plan.resampling_seed)
+        warnings += _missing_in_test(tested, search)
     word, because = word_of(plan, search, gain)
     seal = labeled.record.seal if labeled.record else None
     entries = certified(inputs, panels, found, seal, labeled.endpoints)
@@ -164,7 +164,7 @@ def _outcome(
         prompt=plan.out / "chosen" / f"{search.chosen.variant}.md",
         gain=gain,
         certificate=certificate,
-        warnings=found.warnings,
+        warnings=warnings,
         accounts=labeled.accounts,
     )
     steps(Step("writing"))
@@ -178,6 +178,19 @@ def _outcome(
     }
     replace_folder(plan.out, files, RECORD, inputs=inputs.plan.gold, last=CERTIFICATE)
     return outcome
+
+
+def _missing_in_test(tested: Wordings, search: WordingSearch) -> tuple[str, ...]:
+    """A warning for each of the two prompts that has no grade of some sealed items."""
+    warnings = []
+    for prompt, effect in ((search.first, "larger"), (search.chosen, "smaller")):
+        column = tested.columns[prompt.prompt_id]
+        if missing := tested.missing(column):
+            warnings.append(
+                f"{prompt.prompt_id} has no grade of {count(missing, 'sealed item')} ({tested.why_missing(column)}): "
+                f"they count as the farthest ones, which makes the gain {effect}"
+            )
+    return tuple(warnings)
 
 
 def _seen(found: Calibration, panel: Panel) -> int:
@@ -196,6 +209,8 @@ def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> 
         return word, "the interval holds 0" if word == "INCONCLUSIVE" else "the interval does not lie above 0"
     if search.chosen is search.first:
         tried = "no candidate agreed better on dev"
+        if all(entry.criterion in (None, search.first) for entry in search.entries):
+            tried = "nothing was tried"
         return "NOT GAINED", tried if plan.test is None else f"{tried}, so that the seal stays closed"
     beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)
     how = "--test names the sealed grades beside them" if beside else "`judge gold split` seals some topics for --test"

@@ -132,7 +132,7 @@ def sentences(outcome: ImproveOutcome) -> tuple[str, ...]:
     first = outcome.first
     told = [_verdict(outcome)]
     if outcome.chosen != first and chosen.gain is not None:
-        promised = f"on dev it gained {interval(chosen.gain, signed=True)}"
+        promised = f"On dev it gained {interval(chosen.gain, signed=True)}"
         if ledger.promised is not None:
             promised += f", and {number(ledger.promised, signed=True)} where the choice is made on other topics"
         told.append(f"{promised}.")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -386,6 +387,38 @@ def test_cuts_are_fitted_to_the_best_wording(tmp_path: Path) -> None:
 def test_options_of_rewriting_need_rewrites() -> None:
     with pytest.raises(UsageError, match="--proposer, --rounds: without effect here: no wordings are written"):
         ImprovePlan(gold=["a"], pool="b", prompt=GRADED, model="m/x", out="c", ways=["cuts"], proposer="w", rounds=2)
+
+
+def test_grades_that_are_missing_in_the_test_are_told(tmp_path: Path) -> None:
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    honest = judge._function
+
+    def failing(messages: Any) -> Any:
+        if CARE not in messages[0]["content"] and re.search(r"<response>\s*term1\d\da", messages[1]["content"]):
+            return "no idea"
+        return honest(messages)
+
+    judge._function = failing
+    outcome = found(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    test = [json.loads(line)["response_id"] for line in (tmp_path / "split/test.jsonl").read_text().splitlines()]
+    missing = sum(name.startswith("R001") for name in test)
+    assert missing > 1
+    assert [text for text in outcome.warnings if "no grade" in text] == [
+        f"{GRADED} has no grade of {missing} sealed items (unreadable: {missing}): they count as the farthest ones, "
+        "which makes the gain larger"
+    ]
+
+
+def test_a_proposer_that_only_refuses_is_no_search(tmp_path: Path) -> None:
+    outcome = found(tmp_path, model=careful_judge({"": 0.6}), proposer=scripted_proposer(lambda text: "no"))
+    assert (outcome.word, outcome.because) == ("NOT GAINED", "nothing was tried, so that the seal stays closed")
+
+
+def test_a_certificate_of_dev_names_the_endpoint_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FunctionJudge, "endpoint", "http://127.0.0.1:1/v1", raising=False)
+    outcome = found(tmp_path, sealed=False, model=careful_judge({"": 0.3}), ways=["cuts"])
+    (entry,) = outcome.certificate.certified
+    assert entry.parameters is not None and entry.parameters["base_url"] == "http://127.0.0.1:1/v1"
 
 
 # What would be paid in vain
