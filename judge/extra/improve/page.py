@@ -169,7 +169,8 @@ def improve_markdown(outcome: ImproveOutcome) -> bytes:
     (entry,) = outcome.certificate.certified or (None,)
     parts = ["# Improved prompt", *map(prose, sentences(outcome))]
     name = code(f"chosen/{outcome.prompt.name}")
-    parts.append(f"The prompt is {name}. Read it before you use it: a proposer wrote it.")
+    what = "It is the first one." if outcome.chosen == outcome.first else "Read it before you use it."
+    parts.append(f"The prompt is {name}. {what}")
     if entry is not None:
         parts.append(
             prose(
@@ -180,8 +181,9 @@ def improve_markdown(outcome: ImproveOutcome) -> bytes:
     parts += ["## Warnings", "\n".join(f"- {prose(text)}" for text in outcome.warnings)] if outcome.warnings else []
     parts.append(f"#{candidates_table(ledger).markdown()}".rstrip("\n"))
     parts.append(
-        "Agreement and gain have 95 % intervals over topics, with missing grades at their farthest. The chosen one "
-        "looks better on dev than it is, because it was chosen there; `nested` is the agreement of the choice among "
-        "all candidates so far on topics that it was not made on."
+        "Agreement and gain have 95 % intervals over topics, with missing grades at their farthest. Under cuts, each "
+        "topic has the grades by cuts that were fitted to other topics. The chosen one looks better on dev than it is, "
+        "because it was chosen there; `nested` is the agreement of the choice among all candidates so far on topics "
+        "that it was not made on."
     )
     return ("\n\n".join(parts) + "\n").encode()
