@@ -97,10 +97,12 @@ def calibrate_judges(
         if inputs.certificate is not None:
             entries = second_years(inputs, inputs.certificate, panels, entries)
             carried = tuple(entry.carried for entry in entries if entry.carried is not None)
+            ledger = labeled.record.opening.entries if labeled.record else ()
+            limits = second_year_warnings(inputs.certificate, carried, ledger)
             calibration = msgspec.structs.replace(
                 calibration,
                 carried=carried,
-                warnings=(*calibration.warnings, *second_year_warnings(inputs.certificate, carried)),
+                warnings=(*calibration.warnings, *limits),
             )
         certificate = make_certificate(entries, now.date().isoformat())
         pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)

@@ -13,7 +13,7 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.second_year import carry
 from judge.calibrate.support import Met, met_in_pool, support
 from judge.errors import UsageError
-from judge.gold.seal import read_seal, seal_of
+from judge.gold.seal import Entry, read_seal, seal_of
 from judge.io.ids import cluster_of, natural_key, topic_of
 from judge.io.text import count, examples, printable
 from judge.jobs.calibration.certifying import made_by
@@ -143,9 +143,15 @@ def _support(entry: Certified, labels: Labels | None) -> LabeledSupport:
     return support(entry.labeled, met)
 
 
-def second_year_warnings(certificate: Certificate, carried: Iterable[Carried]) -> tuple[str, ...]:
-    """What limits the comparison with the earlier certificate."""
+def second_year_warnings(
+    certificate: Certificate, carried: Iterable[Carried], ledger: Sequence[Entry] = ()
+) -> tuple[str, ...]:
+    """What limits the comparison with the earlier certificate; `ledger`: the looks at sealed grades, if any were."""
     warnings: list[str] = []
+    looks = [certificate.digest in entry.margins for entry in ledger]
+    if True in looks and (before := looks.index(True)):
+        questions = count(before, "other question")
+        warnings.append(f"the margin was set after the sealed grades had been opened for {questions}")
     entries = {entry.criterion: entry for entry in certificate.certified}
     for row in carried:
         entry = entries.pop(row.criterion)
