@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.ask.criteria import prompt_path
+from judge.ask.criteria import find_criterion, prompt_path
+from judge.ask.prompt_edit import with_examples
 from judge.ask.records import Judgment
 from judge.ask.returned import unpublished_models
 from judge.cli import main
@@ -26,6 +27,7 @@ from judge.jobs.manifest import RECORD
 from judge.jobs.release import NAMES, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
+from judge.records import Example
 from tests.calibration_world import contents
 from tests.conftest import PROJECT, complaint, put, refused
 
@@ -431,6 +433,23 @@ def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) ->
     left_out = "groundedness/mine: its file is not the one that was judged with, so it is left out"
     assert f"warning: {left_out}" in printout(out, tmp_path / "bundle", prompts=[prompt]).warnings
     assert not (tmp_path / "bundle" / "prompts").exists()
+
+
+def test_examples_of_a_prompt_are_published_only_where_texts_of_passages_are(tmp_path: Path) -> None:
+    example, out, prompt = PROJECT / "examples", tmp_path / "out", tmp_path / "mine.md"
+    shown = (("passages", ("Secret text of a passage.",)), ("response", ("Yes.",)))
+    one = Example("1-1_1", "0" * 64, 3, shown, comment="Clear.")
+    bundled = prompt_path("groundedness").read_text(encoding="utf-8")
+    prompt.write_text(with_examples(bundled, find_criterion("groundedness"), [one]), encoding="utf-8")
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
+    assert main([*arguments, "--prompt", str(prompt), "--model", "baseline/overlap", "--out", str(out)]) == 0
+    said = printout(out, tmp_path / "bundle", prompts=[prompt]).warnings
+    lacking = "its examples show texts of passages or references, so it is left out (--passage-text publishes it)"
+    assert f"warning: groundedness/mine: {lacking}" in said
+    assert not any(b"Secret text" in content for content in contents(tmp_path / "bundle").values())
+    said = printout(out, tmp_path / "open", prompts=[prompt], passage_text=True).warnings
+    assert "warning: groundedness/mine: publishes 1 example: people's grades, and 1 comment by assessors" in said
+    assert (tmp_path / "open/prompts/groundedness/mine.md").read_bytes() == prompt.read_bytes()
 
 
 def test_the_order_of_the_names_is_not_told(judged: Path) -> None:

@@ -128,7 +128,9 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
     return Printout(
         parts=(tuple(f"accepted: {problem.file}: {problem.path}: {problem.message}" for problem in left),),
         files=(out,),
-        warnings=tuple(f"warning: {line}" for line in (*judged.warnings, *_warnings(judged, own))),
+        warnings=tuple(
+            f"warning: {line}" for line in (*judged.warnings, *_warnings(judged, own, passage_text=plan.passage_text))
+        ),
         notes=tuple(notes),
     )
 
@@ -201,12 +203,18 @@ def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
     )
 
 
-def _warnings(judged: JudgedFolder, own: Mapping[str, Path]) -> tuple[str, ...]:
-    lines = []
+def _warnings(judged: JudgedFolder, own: Mapping[str, Path], *, passage_text: bool) -> tuple[str, ...]:
+    lines: list[str] = []
     if judged.manifest.get("status") != "complete":
         lines.append("this was a trial: only some of the responses were judged")
-    for name in dict.fromkeys(name for name, file in prompt_parts(judged, own) if file is None):
-        lines.append(f"{name}: its file is not the one that was judged with, so it is left out")
+    for part in prompt_parts(judged, own, passage_text=passage_text):
+        if part.lacking is not None:
+            lines.append(f"{part.prompt_id}: {part.lacking}")
+        elif shown := part.criterion.examples:
+            comments = count(sum(example.comment is not None for example in shown), "comment")
+            graded = count(len(shown), "example")
+            lines.append(f"{part.prompt_id}: publishes {graded}: people's grades, and {comments} by assessors")
+    lines = list(dict.fromkeys(lines))
     missing = Counter(result.reason for result in judged.results if isinstance(result, Failure))
     if missing:
         reasons = ", ".join(f"{reason} × {number}" for reason, number in sorted(missing.items()))

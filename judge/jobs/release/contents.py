@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,7 @@ from judge.jobs.release.names import Pseudonyms
 from judge.judges.backends import backend_facts
 from judge.pool.bank import ANSWERS, TURNS, stored_pool
 from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.records import Criterion
 from judge.results.qrels import qrel_name
 from judge.units import UNITS
 from judge.units.unit import Unit
@@ -73,8 +74,11 @@ def bundle_files(
         **pool_records(pool),
         **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
         **_rechecked(judged.path, models),
-        # A file that has changed since is not the one that was judged with.
-        **{f"prompts/{name}.md": read_stored(file) for name, file in prompt_parts(judged, prompts) if file},
+        **{
+            f"prompts/{part.prompt_id}.md": read_stored(part.file)
+            for part in prompt_parts(judged, prompts, passage_text=passage_text)
+            if part.lacking is None
+        },
         MANIFEST: json_bytes(_manifest(judged.manifest, names, pool, models)),
     }
 
@@ -236,8 +240,18 @@ def _without_addresses(value: Any) -> Any:
     return [_without_addresses(member) for member in value] if isinstance(value, list) else value
 
 
-def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tuple[str, Path | None]]:
-    """The prompts behind the results by id, those of juries each; None for a file that has changed."""
+class PromptPart(NamedTuple):
+    """A prompt behind the results."""
+
+    prompt_id: str
+    criterion: Criterion
+    file: Path
+    lacking: str | None
+    """Why its file is no part of the bundle; None if it is."""
+
+
+def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path], *, passage_text: bool) -> Iterator[PromptPart]:
+    """The prompts behind the results by id, those of juries each; without what a bundle does not publish."""
     known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
     asked = {
         (f"{reply.criterion}/{reply.variant}", reply.criterion_digest)
@@ -247,8 +261,18 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
     }
     for prompt_id, digest in sorted(asked):
         criterion = find_criterion(prompt_id, known)
-        file = own.get(prompt_id) or prompt_path(prompt_id)
-        yield prompt_id, file if criterion.digest == digest else None
+        lacking = None
+        if criterion.digest != digest:
+            lacking = "its file is not the one that was judged with, so it is left out"
+        elif not passage_text and any(_EVIDENCE & dict(example.shown).keys() for example in criterion.examples):
+            lacking = (
+                "its examples show texts of passages or references, so it is left out (--passage-text publishes it)"
+            )
+        yield PromptPart(prompt_id, criterion, own.get(prompt_id) or prompt_path(prompt_id), lacking)
+
+
+_EVIDENCE = {"passages", "reference"}
+"""The inputs that may not be published without a license."""
 
 
 def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models: Mapping[str, str]) -> dict[str, Any]:
