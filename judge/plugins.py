@@ -104,7 +104,7 @@ ANNEXES = {
         },
     ),
     "probe": Annex({"probe": "test a judge itself on altered responses: injections, altered facts, other words"}),
-    "improve": Annex({"improve": "better wordings of a prompt, chosen on dev gold and proven once on sealed gold"}),
+    "improve": Annex({"improve": "better prompts, chosen on dev gold and proven once on sealed gold"}),
     "bench": Annex(
         {
             "bench": "measure a judge on public labels by people, and write its card",

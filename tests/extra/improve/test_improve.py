@@ -324,6 +324,7 @@ def test_cuts_are_a_candidate_that_costs_no_call(tmp_path: Path) -> None:
         ("graded", "0", "", "", "dropped"),
         ("graded-cuts", "1", "graded", "cuts", "chosen"),
     ]
+    assert rows[1]["nested"] == rows[1]["agreement"] and float(rows[1]["gain"]) > 0.2
     # Each response of dev and of test was asked about once.
     assert len(judge.seen) == 180
     chosen = load_criterion(tmp_path / "out/chosen/graded-cuts.md")
@@ -349,6 +350,7 @@ def test_the_agreement_of_cuts_on_dev_is_that_on_other_topics(tmp_path: Path) ->
     )
     assert line.agreement is not None and line.agreement.value == pytest.approx(alone.found.nested, abs=1e-9)
     assert line.agreement.value < (alone.found.fitted or 0.0) - 0.01
+    assert line.nested is not None and line.nested < (alone.found.fitted or 0.0) - 0.01
     # The prompt that is written has the cuts that are fitted to all of dev.
     assert outcome.prompt.name == "graded-cuts.md"
     assert load_criterion(Path(outcome.prompt)).cuts == alone.found.cuts
