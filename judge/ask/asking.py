@@ -200,7 +200,10 @@ class Asking:
         if self._engine is not None:
             model = self._engine(model, min(settings.concurrency, len(wanted)), waiting)
         questions = kind(model=model, journal=self.journal, pool=self.pool, turns=self.turns, account=self._account)
-        return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
+        loop = Loop(questions, self.journal, settings, report=counted, folder=self.place.out)
+        results = loop.run_to_end(wanted)
+        self.journal.shrink()
+        return results
 
     def _ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
         """As `ask_model`; if the model cannot be fetched, a failure for each task that the journal cannot settle."""
