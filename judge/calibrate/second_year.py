@@ -59,11 +59,14 @@ def carry(
         codes = panel.farthest(column.codes)
         worst = independent_difference(_agreement(panel, codes, mask, entry, options).estimate, entry.estimate)
     by_interval = carry_word(difference, margin)
-    against = _against(panel, found, worst, missing, margin) if by_interval == "CARRIES" else ()
+    not_blind = _not_blind(panel)
+    against = (*_against(panel, found, worst, missing, margin), *not_blind) if by_interval == "CARRIES" else ()
     word: CarryWord = "INCONCLUSIVE" if against else by_interval
     reasons = (_where(difference, margin), *against)
     topics_needed: int | None = None
-    if by_interval == "INCONCLUSIVE" and difference.low is not None:
+    if by_interval == "INCONCLUSIVE" and not_blind:
+        reasons = (*reasons, *not_blind)
+    elif by_interval == "INCONCLUSIVE" and difference.low is not None:
         needed = _to_decide(there, entry, margin)
         if isinstance(needed, Undefined):
             reasons = (*reasons, needed.reason)
@@ -115,9 +118,15 @@ def _against(panel: Panel, found: Estimate, worst: Estimate | None, missing: int
         reasons.append(f"with the {grades} at the far end of the scale {_where(worst, margin)}")
     if _too_few(found):
         reasons.append(least_to_accept(found.n, found.topics, panel.cluster))
-    if not_blind := [way for way in panel.made if way not in BLIND]:
-        reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
     return tuple(reasons)
+
+
+def _not_blind(panel: Panel) -> tuple[str, ...]:
+    """That no number of such labels makes a judge carry, where they are not blind."""
+    ways = [way for way in panel.made if way not in BLIND]
+    if not ways:
+        return ()
+    return (f"gold made by {', '.join(ways)}: only grades given blind can make a judge trusted",)
 
 
 def _where(difference: Estimate, margin: float) -> str:

@@ -89,6 +89,10 @@ def test_labels_that_would_decide_it_are_named_only_where_labels_are_all_that_la
     world = items(topics=19, each=5)
     assert carried((0.5, 0.48, 0.52), world=world, wrong=1).labels_needed == 100
     assert carried((0.5, 0.48, 0.52), world=world, wrong=1, made="postedit").labels_needed is None
+    # In between, more labels of the same making would decide nothing either.
+    found = carried((0.88, 0.86, 0.90), wrong=16, made="postedit")
+    assert (found.word, found.labels_needed) == ("INCONCLUSIVE", None)
+    assert found.reasons[1] == "gold made by postedit: only grades given blind can make a judge trusted"
 
 
 def test_where_the_certificates_own_error_is_too_large_no_number_is_named() -> None:
