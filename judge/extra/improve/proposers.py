@@ -4,7 +4,8 @@ An optimizer is a row `optimizers.NAME`: a function that gets a `Round` and retu
 ask about wordings of its own first (`Round.ask`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,7 +15,7 @@ from judge.ask.account import Settings
 from judge.ask.asking import Asking, Judge
 from judge.ask.opening import open_one
 from judge.ask.records import Failure, Judgment
-from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
+from judge.errors import InputError, JudgeError, MissingKeyError, OperationalError, UsageError
 from judge.extra.improve.plan import MOST_TRIED, ImprovePlan
 from judge.extra.improve.rewriting import (
     Parent,
@@ -26,6 +27,7 @@ from judge.extra.improve.rewriting import (
 )
 from judge.io.files import read_stored
 from judge.io.ids import natural_key
+from judge.io.text import shorten
 from judge.judges.backends import options_beside
 from judge.judges.model import Model, ModelOptions
 from judge.plugins import OpenTable
@@ -179,9 +181,17 @@ class OptimizerProposer:
     def propose(self, told: Round) -> Iterable[Proposal]:
         """What the optimizer returns, which must be texts."""
         best = told.kept[0].criterion.variant if told.kept else ""
-        texts: Any = self._optimize(told)
-        if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise UsageError(f"the optimizer {self.name} returned no list of prompt files")
+        try:
+            texts: Any = self._optimize(told)
+            if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+                raise UsageError(f"the optimizer {self.name} returned no texts of prompt files, but {type(texts)}")
+            # A generator may never end.
+            texts = list(islice(texts, MOST_TRIED + 1))
+        except JudgeError:
+            raise
+        except Exception as error:  # whatever it raises is told in words, and the calls so far are kept
+            message = f"the optimizer {self.name} failed: {type(error).__name__}: {shorten(str(error), 200)}"
+            raise OperationalError(message) from error
         return [
             Proposal(text, best) if isinstance(text, str) else Proposal("", best, refused="not the text of a prompt")
             for text in texts

@@ -13,10 +13,10 @@ from judge.ask.results import Labels
 from judge.calibrate.cuts import cross_fitted, why_no_cuts
 from judge.calibrate.disagreements import disagreements
 from judge.calibrate.panel import JudgeColumn, Panel
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, improves
 from judge.extra.improve.page import Ledger, LedgerLine
-from judge.extra.improve.plan import ImprovePlan
+from judge.extra.improve.plan import MOST_TRIED, ImprovePlan
 from judge.extra.improve.proposers import DevItem, Proposal, Proposer, Round, Tried, refuse_spent
 from judge.extra.improve.rewriting import Parent, RefusedWordingError, checked_wording
 from judge.extra.improve.showing import FEWEST, set_aside, showing_examples
@@ -79,6 +79,8 @@ class WordingSearch:
         """How many results there were when wordings were last compared."""
         self._cut: Labels | None = None
         """The grades of dev under cuts, of each topic by cuts of the others."""
+        self._failed: OperationalError | None = None
+        """What ended an optimizer's question; the search ends with it where the optimizer does not."""
         self._asked_now: set[str] = set()
         """The texts that an optimizer has asked about in this round."""
 
@@ -153,7 +155,10 @@ class WordingSearch:
             self._asked_now.clear()
             steps(Step(f"round {number} of {self._plan.rounds}"))
             begun = len(self.entries)
-            self._take(number, list(proposer.propose(self._round(number))))
+            proposals = list(proposer.propose(self._round(number)))
+            if self._failed is not None:
+                raise self._failed
+            self._take(number, proposals)
             if len(self.entries) == begun:
                 self.stopped = "there were no more proposals"
                 return
@@ -287,6 +292,8 @@ class WordingSearch:
             variant = _NUMBERED.format(self.first.variant, number, place)
         entry = WordingEntry(variant, number, proposal, by)
         self.entries.append(entry)
+        if by == self._by and len(self._tried) > MOST_TRIED:
+            entry.refused = f"{MOST_TRIED} wordings were tried already"
         if entry.refused:
             return entry
         try:
@@ -349,7 +356,11 @@ class WordingSearch:
         criterion = entry.criterion
         if criterion is None:
             raise InputError(f"{entry.variant}: {entry.refused}")
-        self.ask([criterion], self.judges.dev)
+        try:
+            self.ask([criterion], self.judges.dev)
+        except OperationalError as error:
+            self._failed = error
+            raise
         wordings = self.wordings
         column = wordings.columns[criterion.prompt_id]
         grades = {item.response_id: item.grade for item in self._items(wordings, column)}

@@ -1,8 +1,10 @@
 """Better wordings: rounds on dev, one opening, and what is refused."""
 
+import contextlib
 import csv
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 from judge.ask.asking import Asking
 from judge.ask.criteria import find_criterion, load_criterion
 from judge.ask.questions import failure
+from judge.ask.results import stored
 from judge.calibrate.certificate import read_certificate
 from judge.errors import ContextLengthError, InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, word_of_gain
@@ -610,6 +613,83 @@ def test_an_optimizer_gets_items_and_asks(tmp_path: Path, monkeypatch: pytest.Mo
     outcome = found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer="mine", rounds=1)
     assert (outcome.chosen, outcome.ledger.tried, outcome.ledger.refused) == ("groundedness/graded-1-1", 1, 1)
     assert {item.response_id for item in told[0].items} and all(item.gold for item in told[0].items)
+
+
+def optimized(folder: Path, monkeypatch: pytest.MonkeyPatch, optimize: Any, **options: Any) -> ImproveOutcome:
+    monkeypatch.setitem(OPTIMIZERS.data, "mine", optimize)
+    return found(folder, **{"model": careful_judge({CARE: 0.1, "": 0.6}), "proposer": "mine", "rounds": 1, **options})
+
+
+def varied(round_: Round, words: str) -> str:
+    return round_.kept[0].content.replace("# User\n", f"{words}\n\n# User\n")
+
+
+def test_an_optimizer_may_be_a_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def optimize(round_: Round) -> Iterator[str]:
+        yield varied(round_, "Be strict.")
+        yield varied(round_, CARE)
+
+    assert optimized(tmp_path, monkeypatch, optimize).ledger.tried == 2
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (None, "returned no texts of prompt files, but <class 'NoneType'>"),
+        ("text", "returned no texts of prompt files, but <class 'str'>"),
+        (b"text", "returned no texts of prompt files, but <class 'bytes'>"),
+        ({"a": 1}, "returned no texts of prompt files, but <class 'dict'>"),
+    ],
+)
+def test_an_optimizer_that_returns_no_texts_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returned: Any, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        optimized(tmp_path, monkeypatch, lambda round_: returned)
+
+
+def test_an_optimizer_that_fails_ends_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def optimize(round_: Round) -> list[str]:
+        raise KeyError("weights")
+
+    with pytest.raises(OperationalError, match="the optimizer mine failed: KeyError: 'weights'"):
+        optimized(tmp_path, monkeypatch, optimize)
+
+
+def test_an_optimizer_tries_no_more_than_there_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.extra.improve.search.MOST_TRIED", 3)
+    refusals = []
+
+    def optimize(round_: Round) -> list[str]:
+        for number in range(10):
+            try:
+                round_.ask(varied(round_, f"Rule {number}."))
+            except InputError as error:
+                refusals.append(str(error))
+        return [varied(round_, CARE)]
+
+    outcome = optimized(tmp_path, monkeypatch, optimize)
+    assert (outcome.ledger.tried, outcome.ledger.refused) == (3, 8)
+    assert refusals[0] == "graded-1-4: 3 wordings were tried already"
+
+
+def test_an_optimizer_that_goes_on_without_money_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asking.ask_model
+
+    def spent(self: Asking, model: Model, wanted: Any, *rest: Any) -> Any:
+        if "Be strict." in wanted[0].criterion.system:
+            return stored([failure(task, model.name, "budget", "") for task in wanted], None)
+        return asked(self, model, wanted, *rest)
+
+    def optimize(round_: Round) -> list[str]:
+        with contextlib.suppress(Exception):
+            round_.ask(varied(round_, "Be strict."))
+        return [varied(round_, CARE)]
+
+    monkeypatch.setattr(Asking, "ask_model", spent)
+    with pytest.raises(OperationalError, match="the budget is spent"):
+        optimized(tmp_path, monkeypatch, optimize)
+    assert openings(tmp_path) == 0
 
 
 # Money, and what stops it
