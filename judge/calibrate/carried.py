@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from judge.calibrate.findings import Carried, LabeledSupport, SupportRow
 from judge.io.text import count, decimals
 from judge.records import Estimate
-from judge.stats.means import FEWEST_TOPICS
+from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC
 from judge.stats.noninferiority import CarryWord
 
 WORDS = "words"
@@ -17,7 +17,12 @@ def is_outside(row: SupportRow) -> bool:
     """Whether more lie beyond than may, by the lower end; by the share itself where topics do not differ."""
     if row.beyond.low is not None:
         return row.beyond.low > row.most
-    return row.beyond.topics >= FEWEST_TOPICS and (row.beyond.value or 0.0) > row.most
+    return not is_of_few_topics(row) and (row.beyond.value or 0.0) > row.most
+
+
+def is_of_few_topics(row: SupportRow) -> bool:
+    """Whether too few topics are behind a share for an interval."""
+    return row.beyond.topics < FEWEST_TOPICS or row.beyond.reason == ONE_TOPIC
 
 
 def support_words(found: LabeledSupport) -> str:

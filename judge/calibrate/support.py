@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.calibrate.carried import GRADES, OVERLAP, WORDS, is_outside
+from judge.calibrate.carried import GRADES, OVERLAP, WORDS, is_of_few_topics, is_outside
 from judge.calibrate.certificate import Certificate
 from judge.calibrate.certified import LabeledRange
 from judge.calibrate.findings import LabeledSupport, SupportRow
 from judge.io.words import containment
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
-from judge.stats.means import FEWEST_TOPICS, share_interval
+from judge.stats.means import share_interval
 from judge.units import UNITS
 
 RARE = 0.01
@@ -91,8 +91,8 @@ def support(before: LabeledRange | None, met: Sequence[Met]) -> LabeledSupport:
         return LabeledSupport("UNKNOWN", (), "nothing is known of the items here")
     if any(map(is_outside, rows)):
         return LabeledSupport("OUTSIDE", tuple(rows))
-    if any(row.beyond.topics < FEWEST_TOPICS for row in rows):
-        return LabeledSupport("UNKNOWN", tuple(rows), f"fewer than {FEWEST_TOPICS} topics here")
+    if few := [row.beyond.reason for row in rows if is_of_few_topics(row)]:
+        return LabeledSupport("UNKNOWN", tuple(rows), f"{few[0]} here")
     return LabeledSupport("WITHIN", tuple(rows))
 
 

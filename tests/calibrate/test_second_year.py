@@ -215,10 +215,20 @@ def test_of_few_labeled_responses_others_of_the_same_kind_lie_beyond_more_often(
     assert support(msgspec.structs.replace(BEFORE, responses=labeled), here).word == word
 
 
-def test_responses_of_two_topics_are_not_within_what_was_labeled() -> None:
-    found = support(BEFORE, met([300.0] * 50, topics=2))
-    assert (found.word, found.reason) == ("UNKNOWN", "fewer than 3 topics here")
-    assert found.rows[0].beyond.value == 1.0
+@pytest.mark.parametrize(
+    ("sizes", "beyond", "told"),
+    [
+        ((25, 25), 50, "fewer than 3 topics here"),
+        # .11 of them, but all but two are of one topic.
+        ((100, 1, 1), 11, "most items are of one topic here"),
+    ],
+)
+def test_responses_of_few_topics_are_neither_within_nor_outside(sizes: tuple[int, ...], beyond: int, told: str) -> None:
+    topics = [str(topic) for topic, size in enumerate(sizes) for _ in range(size)]
+    here = [Met(topic, {"words": 300.0 if place < beyond else 50.0}, 0) for place, topic in enumerate(topics)]
+    found = support(BEFORE, here)
+    assert (found.word, found.reason) == ("UNKNOWN", told)
+    assert found.rows[0].beyond.value == beyond / len(topics)
 
 
 def test_grades_that_hardly_any_labeled_response_had_are_outside() -> None:
