@@ -211,7 +211,7 @@ def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> 
         tried = "no candidate agreed better on dev"
         if all(entry.criterion in (None, search.first) for entry in search.entries):
             tried = "nothing was tried"
-        return "NOT GAINED", tried if plan.test is None else f"{tried}, so that the seal stays closed"
+        return "NOT GAINED", tried if plan.test is None else f"{tried}, so the seal stays closed"
     beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)
     how = "--test names the sealed grades beside them" if beside else "`judge gold split` seals some topics for --test"
     unsealed = any(row.split == "test" for row in search.judges.inputs.gold.rows)
