@@ -38,8 +38,8 @@ class ImprovePlan(
     model: Annotated[str | Model, Option(metavar="BACKEND/MODEL")]
     """The judge."""
     ways: Annotated[tuple[Way, ...], Option(metavar="WAY")] = ("rewrites", "examples", "cuts")
-    """What is tried, by default all: other wordings, graded responses of dev in the best one, and, where the judge gives
-    label probabilities, cut points of the expected grade."""
+    """What is tried, by default all: other wordings, graded responses of dev in the best one, and cut points of the
+    expected grade, where the judge gives label probabilities."""
     proposer: Annotated[str | Path | Model | None, Option(metavar="BACKEND/MODEL|PATH|NAME")] = None
     """Who writes other wordings: a model (default: the judge), a prompt file or a folder of them that you wrote, or an
     optimizer of another package."""

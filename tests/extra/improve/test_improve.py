@@ -120,7 +120,7 @@ def test_where_nothing_agrees_better_the_seal_stays_closed(tmp_path: Path) -> No
     wordings = written(tmp_path, "strict", "Be strict.")
     outcome = found(tmp_path, model=careful_judge({"": 0.3}), proposer=wordings)
     assert (outcome.word, outcome.chosen, outcome.gain) == ("NOT GAINED", GRADED, None)
-    assert outcome.because == "no candidate agreed better on dev, so that the seal stays closed"
+    assert outcome.because == "no candidate agreed better on dev, so the seal stays closed"
     assert (outcome.ledger.stopped, openings(tmp_path)) == ("round 1 gained nothing", 0)
     assert Path(outcome.prompt).exists() and outcome.prompt.name == "graded.md"
 
@@ -416,7 +416,7 @@ def test_grades_that_are_missing_in_the_test_are_told(tmp_path: Path) -> None:
 
 def test_a_proposer_that_only_refuses_is_no_search(tmp_path: Path) -> None:
     outcome = found(tmp_path, model=careful_judge({"": 0.6}), proposer=scripted_proposer(lambda text: "no"))
-    assert (outcome.word, outcome.because) == ("NOT GAINED", "nothing was tried, so that the seal stays closed")
+    assert (outcome.word, outcome.because) == ("NOT GAINED", "nothing was tried, so the seal stays closed")
 
 
 def test_a_certificate_of_dev_names_the_endpoint_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
