@@ -288,8 +288,9 @@ class WordingSearch:
         """Enter a proposal, and check it."""
         place = sum(entry.round == number for entry in self.entries) + 1
         variant = proposal.name
-        if not variant or variant in self._tried:
+        while not variant or variant in self._tried:
             variant = _NUMBERED.format(self.first.variant, number, place)
+            place += 1
         entry = WordingEntry(variant, number, proposal, by)
         self.entries.append(entry)
         if by == self._by and len(self._tried) > MOST_TRIED:

@@ -587,6 +587,14 @@ def test_all_files_of_a_folder_are_tried(tmp_path: Path) -> None:
     assert outcome.ledger.stopped == "there were no more proposals"
 
 
+def test_files_that_are_called_as_others_would_be_get_other_names(tmp_path: Path) -> None:
+    wordings = tmp_path / "wordings"
+    for number, name in enumerate(("graded", "graded-1-2"), 1):
+        written(wordings, name, f"Rule {number}.")
+    outcome = found(tmp_path, model=careful_judge({"": 0.6}), proposer=wordings, ways=["rewrites"])
+    assert [line.candidate for line in outcome.ledger.lines] == ["graded", "graded-1-2", "graded-1-3"]
+
+
 def test_a_file_on_another_scale_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "wordings", "long", CARE)
     text = path.read_text(encoding="utf-8")
