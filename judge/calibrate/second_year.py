@@ -181,6 +181,8 @@ class SecondYearPlan(Record, frozen=True):
     designs: tuple[SecondYearDesign, ...]
     reason: str | None = None
     """Why nothing is planned, or for one number of labels a topic alone."""
+    caution: str | None = None
+    """Why more labels may be needed than planned."""
 
 
 def plan_second_year(entries: Sequence[Certified], margin: float) -> tuple[SecondYearPlan, ...]:
@@ -207,6 +209,12 @@ def _planned(entry: Certified, margin: float) -> SecondYearPlan:
                 designs.append(SecondYearDesign(labels, None, topics.reason))
             else:
                 designs.append(SecondYearDesign(labels, topics, None))
+    caution: str | None = None
+    if entry.tried > 1 and entry.split != "test":
+        caution = (
+            f"the certified judge was chosen among {entry.tried} on the same grades, so its value is too good: less "
+            "agreement is to be expected even where nothing changed, and more labels are needed"
+        )
     return SecondYearPlan(
         criterion=entry.criterion,
         judge=entry.judge,
@@ -215,4 +223,5 @@ def _planned(entry: Certified, margin: float) -> SecondYearPlan:
         certified=entry.estimate,
         designs=tuple(designs),
         reason=reason,
+        caution=caution,
     )

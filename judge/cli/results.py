@@ -182,8 +182,8 @@ def _plan_second_year(plan: TopicsPlan, output: JsonOutput) -> None:
             f"{printable(planned.criterion)}, {printable(planned.judge)}: {planned.statistic} "
             f"{interval(planned.certified)} certified, {basis(planned.certified)}; margin {planned.margin:g}"
         )
-        if planned.reason:
-            print_text(f"! {planned.reason}", "warning")
+        for text in filter(None, (planned.reason, planned.caution)):
+            print_text(f"! {text}", "warning")
         enough = [design for design in planned.designs if design.topics is not None]
         if enough:
             print_table(SECOND_YEAR, [_design(design) for design in enough], words=0)

@@ -274,6 +274,14 @@ def test_a_plan_has_no_more_labels_a_topic_than_the_certificate() -> None:
     )
 
 
+@pytest.mark.parametrize(("tried", "split", "said"), [(3, "dev", True), (3, "test", False), (1, "dev", False)])
+def test_a_plan_says_where_the_certified_value_is_too_good(tried: int, split: str, said: bool) -> None:
+    entry = certified(estimate=Estimate(0.6, 0.56, 0.64, 600, 60), tried=tried, split=split)
+    (planned,) = plan_second_year([entry], 0.15)
+    text = f"the certified judge was chosen among {tried} on the same grades, so its value is too good"
+    assert str(planned.caution).startswith(text) == said
+
+
 def test_a_plan_says_where_no_number_is_enough() -> None:
     (planned,) = plan_second_year([certified(estimate=Estimate(0.6, 0.4, 0.75, 120, 24))], 0.1)
     (design,) = planned.designs
