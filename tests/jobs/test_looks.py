@@ -141,3 +141,13 @@ def test_every_certificate_that_is_written_can_be_read(tmp_path: Path, split: Pa
             out = tmp_path / f"out{number}{len(options)}"
             found = tried(**options, judgments=files, out=out, **more)
             assert read_certificate(out / "certificate.json") == found.certificate
+
+
+def test_asking_into_a_folder_of_something_else_opens_nothing(tmp_path: Path, split: Path) -> None:
+    write_pool(tmp_path / "pool", pool(WORLD))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "certificate.json").write_text("{}", encoding="utf-8")
+    options = asking(tmp_path, split / "dev.jsonl", test=split / "test.jsonl", out=tmp_path / "out")
+    with pytest.raises(InputError, match=r"certificate.json: not listed in calibration.sha256"):
+        tried(**options)
+    assert read_ledger(split / "seal.json") == ()
