@@ -83,18 +83,22 @@ class WithoutExamples(NamedTuple):
 
 
 def without_examples(
-    rows: Sequence[GoldRow], prompts: Iterable[Criterion], pool: Pool | None, test_topics: Collection[str] = ()
+    rows: Sequence[GoldRow],
+    prompts: Iterable[Criterion],
+    pool: Pool | None,
+    test_topics: Collection[str] = (),
+    apart: Collection[str] = (),
 ) -> WithoutExamples:
     """The rows without those of responses that one of the prompts shows as an example under its criterion.
 
     They leave the comparison for every judge in it, so that all are compared on the same items. A UsageError if an
-    example is of a topic of the test part: of `test_topics`, or of a row of that part. A UsageError if a row names its
-    response by an id and there is no pool to find it in.
+    example is of a topic of the test part: of `test_topics`, or of a row of that part, unless it is one of those that
+    are not compared (`apart`). A UsageError if a row names its response by an id and there is no pool to find it in.
     """
     showing = groups_of((prompt.name, prompt) for prompt in dict.fromkeys(prompts) if prompt.examples)
     if not showing:
         return WithoutExamples(tuple(rows), ())
-    held_out = {*test_topics, *(row.topic_id for row in rows if row.split == "test")}
+    held_out = {*test_topics, *(row.topic_id for row in rows if row.split == "test")} - set(apart)
     for prompt in (prompt for several in showing.values() for prompt in several):
         _refuse_tested(prompt, held_out)
     digests = {

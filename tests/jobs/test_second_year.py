@@ -7,13 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge.ask.criteria import find_criterion, load_criterion, prompt_path
+from judge.ask.prompt_edit import with_examples
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.cli import main
 from judge.errors import UsageError
+from judge.gold.rows import read_gold, text_digest
 from judge.gold.seal import write_split
 from judge.io.files import json_bytes
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
-from tests.calibration_world import Item, gold_rows, items, labeled, write_gold, write_output
+from judge.records import Example
+from tests.calibration_world import Item, gold_rows, items, jsonl, judgment, labeled, write_gold, write_output
 from tests.conftest import complaint, printed, put, read_ledger
 
 FIRST = items(topics=80, each=5, noise=0.02)
@@ -105,6 +109,35 @@ def test_gold_of_certified_topics_alone_is_refused_and_some_are_left_out(certifi
     assert any(
         "2 topics with an id of a certified topic (1, 2) left out" in text for text in found.calibration.warnings
     )
+
+
+def test_an_example_of_a_topic_with_a_reused_id_is_no_example_of_the_test(tmp_path: Path) -> None:
+    shown = (("passages", ("start1",)), ("response", ("term1",)))
+    example = Example("1_1", text_digest("of the first year"), 3, shown)
+    text = prompt_path("groundedness/graded").read_text(encoding="utf-8")
+    mine = put(tmp_path / "mine.md", with_examples(text, find_criterion("groundedness/graded"), [example]))
+    digest = load_criterion(mine).digest
+
+    def judged(folder: Path, world: list[Item]) -> dict[str, Any]:
+        given = year(folder, world)
+        made = [
+            judgment(one.turn_id, one.response_id, one.gold, JUDGE, "groundedness/mine", digest=digest) for one in world
+        ]
+        put(folder / "run" / "judgments.jsonl", jsonl(made))
+        return {**given, "prompts": [mine]}
+
+    tried(**judged(tmp_path / "first", FIRST), out=tmp_path / "cal")
+    # The last topic has the id of a certified one, of which the example is.
+    mixed = [*SECOND[:-5], *FIRST[:5]]
+    mixed = [msgspec.structs.replace(one, response_id=f"R{place:05}") for place, one in enumerate(mixed, 1)]
+    given = judged(tmp_path / "second", mixed)
+    write_split(gold_rows(mixed), 0.99, 1, tmp_path / "split")
+    assert {row.topic_id for row in read_gold(tmp_path / "split" / "test.jsonl")} >= {"1"}
+    sealed = {**given, "gold": [tmp_path / "split" / "dev.jsonl"], "test": tmp_path / "split" / "test.jsonl"}
+    with pytest.raises(UsageError, match=r"shows 1 example of the test part \(1_1\)"):
+        tried(**sealed)
+    (row,) = tried(**sealed, certificate=tmp_path / "cal").calibration.carried or ()
+    assert row.shared == ("1",)
 
 
 def test_a_certificate_from_before_still_works_and_says_what_is_not_checked(certificate, tmp_path) -> None:

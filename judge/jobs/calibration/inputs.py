@@ -17,6 +17,7 @@ from judge.ask.results import JUDGMENTS, Labels, labels_of, read_labels
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
 from judge.calibrate.certificate import Certificate, read_certificate
+from judge.calibrate.certified import topic_digest
 from judge.calibrate.gold_tables import apart, read_gold_tables
 from judge.calibrate.intake import (
     MOST_GRADES,
@@ -44,7 +45,7 @@ from judge.gold.examples import WithoutExamples, without_examples
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, read_seal, seal_of
 from judge.io.files import file_in, sha256
-from judge.io.ids import Cluster
+from judge.io.ids import Cluster, cluster_of, topic_of
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.judges.backends.baseline import BASELINES
@@ -331,7 +332,16 @@ def without_shown(inputs: CalibrationInputs, rows: Sequence[GoldRow], labels: Se
     prompts = [inputs.prompts[judged.prompt] for judged in labels if judged.prompt in inputs.prompts]
     pool = next((judged.pool for judged in labels if judged.pool is not None), None)
     seal = seal_of(inputs.plan.test, inputs.plan.seal) if any(prompt.examples for prompt in prompts) else None
-    return without_examples(rows, prompts, pool, () if seal is None else read_seal(seal).test.topics)
+    tested = () if seal is None else read_seal(seal).test.topics
+    return without_examples(rows, prompts, pool, tested, _certified_topics(inputs, prompts))
+
+
+def _certified_topics(inputs: CalibrationInputs, prompts: Iterable[Criterion]) -> frozenset[str]:
+    """The topics of examples whose ids are those of certified ones, and which are left out of a second year."""
+    entries = () if inputs.certificate is None else inputs.certificate.certified
+    known = {digest for entry in entries for digest in entry.topic_digests}
+    topics = {topic_of(example.turn_id) for prompt in prompts for example in prompt.examples}
+    return frozenset(topic for topic in topics if topic_digest(cluster_of(topic, inputs.plan.cluster)) in known)
 
 
 def _prompt_of(inputs: CalibrationInputs, criterion: str) -> Criterion | None:
