@@ -5,7 +5,7 @@ from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, print_calls, print_forecast, say_accounts
 from judge.extra.improve.job import forecast_improvement, improve_prompt
-from judge.extra.improve.page import candidates_table, sentences
+from judge.extra.improve.page import candidates_table, outcome_table, sentences
 from judge.extra.improve.plan import ImprovePlan
 
 
@@ -40,7 +40,10 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
         return 0
     with progress("reading gold") as line:
         outcome = improve_prompt(plan, progress=line)
-    print_grids((candidates_table(outcome.ledger),), output.format)
+    grids = [candidates_table(outcome.ledger)]
+    if output.format != "table":
+        grids.append(outcome_table(outcome))
+    print_grids(grids, output.format)
     if output.format == "table":
         print()
         for sentence in sentences(outcome):

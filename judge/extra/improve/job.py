@@ -22,7 +22,15 @@ from judge.calibrate.findings import Calibration
 from judge.calibrate.panel import Panel
 from judge.errors import InputError, UsageError
 from judge.extra.improve import GainWord, Wordings, word_of_gain
-from judge.extra.improve.page import CANDIDATES, PAGE, ImproveOutcome, candidates_tsv, improve_markdown
+from judge.extra.improve.page import (
+    CANDIDATES,
+    OUTCOME,
+    PAGE,
+    ImproveOutcome,
+    candidates_tsv,
+    improve_markdown,
+    outcome_tsv,
+)
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import ModelProposer, PreparedWordings, models_of, open_proposer
 from judge.extra.improve.rewriting import RefusedWordingError, checked_wording, rewriting_prompt, standing, with_variant
@@ -83,7 +91,7 @@ def check_folder(plan: ImprovePlan) -> None:
         for own in ("candidates", "chosen"):
             if isinstance(path, str | Path) and Path(path).resolve().is_relative_to((plan.out / own).resolve()):
                 raise UsageError(f"{path}: is of an earlier search into {plan.out}: choose another --out")
-    refuse_foreign(plan.out, (CANDIDATES, PAGE, JUDGMENTS, FAILURES, CERTIFICATE), RECORD)
+    refuse_foreign(plan.out, (CANDIDATES, OUTCOME, PAGE, JUDGMENTS, FAILURES, CERTIFICATE), RECORD)
 
 
 def first_prompt(inputs: CalibrationInputs, plan: ImprovePlan) -> tuple[Criterion, str]:
@@ -172,6 +180,7 @@ def _outcome(
         **{f"candidates/{variant}.md": text.encode() for variant, text in search.contents.items()},
         f"chosen/{search.chosen.variant}.md": search.contents[search.chosen.variant].encode(),
         CANDIDATES: candidates_tsv(ledger),
+        OUTCOME: outcome_tsv(outcome),
         PAGE: improve_markdown(outcome),
         **answer_files(search.results),
         CERTIFICATE: certificate_bytes(certificate, plan.out / CERTIFICATE),

@@ -11,6 +11,7 @@ from judge.io.text import code, count, dollars, interval, number, prose
 from judge.records import Estimate, Record
 
 CANDIDATES = "candidates.tsv"
+OUTCOME = "outcome.tsv"
 PAGE = "improve.md"
 
 
@@ -98,6 +99,18 @@ class ImproveOutcome(Record, frozen=True):
     warnings: tuple[str, ...]
     accounts: tuple[JudgeAccount, ...]
 
+    @property
+    def calls(self) -> int:
+        """How many calls the judge and the proposer took, in all commands."""
+        return sum(account.results.calls for account in self.accounts)
+
+    @property
+    def cost(self) -> float | None:
+        """What they cost in US dollars, as far as that is known; None where no call has a price."""
+        if self.calls and not any(account.results.priced for account in self.accounts):
+            return None
+        return sum(account.results.cost for account in self.accounts)
+
 
 _COLUMNS: RecordColumns = {
     **fields("candidate round parent proposer prompt_digest status"),
@@ -125,6 +138,24 @@ def candidates_table(ledger: Ledger) -> Table[Any]:
     return records_table(_SHORT, lines, title, refused, places=3)
 
 
+_OUTCOME: RecordColumns = {
+    **fields("word first chosen statistic=ledger.statistic n=gain.n topics=gain.topics"),
+    **fields("gain=gain.value gain_low=gain.low gain_high=gain.high"),
+    **fields("dev_gain=ledger.chosen.gain.value dev_promised=ledger.promised"),
+    **fields("tried=ledger.tried refused=ledger.refused openings=ledger.openings calls cost because"),
+}
+
+
+def outcome_tsv(outcome: ImproveOutcome) -> bytes:
+    """`outcome.tsv`: what came of it, in one line."""
+    return records_tsv(_OUTCOME, [outcome]).encode()
+
+
+def outcome_table(outcome: ImproveOutcome) -> Table[Any]:
+    """The same, to be printed."""
+    return records_table(_OUTCOME, [outcome], f"{outcome.chosen} over {outcome.first}", places=6)
+
+
 def sentences(outcome: ImproveOutcome) -> tuple[str, ...]:
     """What came of it, a sentence each; the first one begins with the word."""
     ledger = outcome.ledger
@@ -140,9 +171,8 @@ def sentences(outcome: ImproveOutcome) -> tuple[str, ...]:
     stopped = f"; {ledger.stopped}" if ledger.stopped else ""
     told.append(f"{count(ledger.tried, 'candidate')} tried{refused}{stopped}.")
     told += ledger.notes
-    calls = sum(account.results.calls for account in outcome.accounts)
-    cost = sum(account.results.cost for account in outcome.accounts)
-    told.append(f"{count(calls, 'call')} in all, {dollars(cost) if cost else 'at no cost that is known'}.")
+    cost = dollars(outcome.cost) if outcome.cost else "at no cost that is known"
+    told.append(f"{count(outcome.calls, 'call')} in all, {cost}.")
     if ledger.openings > 1:
         told.append(
             f"The sealed grades have been opened for {ledger.openings} different questions: after the first one, a "

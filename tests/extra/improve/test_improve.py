@@ -33,7 +33,18 @@ from judge.judges.model import Model, Price
 from judge.judges.records import Completion
 from judge.pool.records import Pool
 from judge.records import Estimate
-from tests.calibration_world import gold_rows, items, labeled, labels, panel_of, pool, row, write_gold, write_pool
+from tests.calibration_world import (
+    gold_rows,
+    items,
+    labeled,
+    labels,
+    panel_of,
+    pool,
+    row,
+    table,
+    write_gold,
+    write_pool,
+)
 from tests.conftest import put, read_ledger
 from tests.extra.improve.world import (
     CARE,
@@ -102,6 +113,21 @@ def test_a_better_wording_is_found_on_dev_and_proven_once(tmp_path: Path) -> Non
     judged = [json.loads(line) for line in (out / "judgments.jsonl").read_text().splitlines()]
     assert {row["variant"] for row in judged if row["turn_id"] in test} == {"graded", "counting"}
     assert "GAINED" in (out / "improve.md").read_text(encoding="utf-8")
+
+
+def test_the_word_and_the_gain_are_in_a_table_too(tmp_path: Path) -> None:
+    wordings = written(tmp_path, "counting", CARE)
+    outcome = found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=wordings)
+    (line,) = table(tmp_path / "out" / "outcome.tsv")
+    gain = outcome.gain
+    assert gain is not None and gain.low is not None and outcome.ledger.promised is not None
+    assert (line["word"], line["first"], line["chosen"], line["because"]) == ("GAINED", GRADED, outcome.chosen, "")
+    numbers = (gain.value, gain.low, outcome.ledger.promised)
+    assert tuple(float(line[name]) for name in ("gain", "gain_low", "dev_promised")) == pytest.approx(numbers, abs=1e-6)
+    assert (line["n"], line["tried"], line["openings"], line["calls"]) == ("90", "1", "1", str(outcome.calls))
+    closed = found(tmp_path, model=careful_judge({"": 0.6}), proposer=wordings, out=tmp_path / "closed")
+    (line,) = table(tmp_path / "closed" / "outcome.tsv")
+    assert (line["word"], line["gain"], line["dev_gain"], line["because"]) == ("NOT GAINED", "", "", closed.because)
 
 
 def test_the_same_call_again_asks_nothing_and_opens_nothing(tmp_path: Path) -> None:
