@@ -101,7 +101,7 @@ def _check_topics(inputs: CalibrationInputs, certificate: Certificate) -> None:
     if topics and all(topic_digest(topic) in known for topic in topics):
         raise UsageError(
             f"{plan.certificate}: every topic of the gold is one that it was made on "
-            f"({examples(sorted(topics, key=natural_key))}): expected gold of other topics"
+            f"({examples(sorted(topics, key=natural_key))}): expected gold of other topics, which have other ids"
         )
 
 
