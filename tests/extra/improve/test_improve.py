@@ -793,6 +793,24 @@ def test_a_search_that_was_stopped_goes_on_without_paying_twice(tmp_path: Path) 
     assert len(judge.seen) == 360  # type: ignore[attr-defined]
 
 
+def test_a_search_that_ends_after_the_look_is_on_record_takes_no_second_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OperationalError("no space left")
+
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    plan = improving(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    with monkeypatch.context() as patched, pytest.raises(OperationalError, match="no space left"):
+        patched.setattr("judge.extra.improve.job.replace_folder", full)
+        improve_prompt(plan)
+    asked = len(judge.seen)  # type: ignore[attr-defined]
+    assert openings(tmp_path) == 1
+    outcome = improve_prompt(plan)
+    assert (outcome.word, outcome.ledger.openings, openings(tmp_path)) == ("GAINED", 1, 1)
+    assert len(judge.seen) == asked  # type: ignore[attr-defined]
+
+
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     judge = careful_judge({"": 0.6})
     writer = scripted_proposer(lambda text: "no")
