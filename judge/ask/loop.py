@@ -127,7 +127,10 @@ class Loop:
             wanted=self._wanted,
             settle=self._settle,
         )
-        await questions.ask(array("q", self._recall(())))
+        open_numbers = array("q", self._recall(()))
+        # Answers come in groups, and a rate is one since the first of them was asked for.
+        self._tell()
+        await questions.ask(open_numbers)
         self.calls.end()
         self._journal.check_there()
         return self._results.results()

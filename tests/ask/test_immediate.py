@@ -112,7 +112,7 @@ def test_a_disk_that_is_full_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_progress_is_told_of_each(tmp_path: Path) -> None:
     told: list[int] = []
     judged(tmp_path, Here(), ["a", "b", "c", "d"], report=lambda progress: told.append(progress.done))
-    assert told == [1, 2, 3, 4]
+    assert told == [0, 1, 2, 3, 4]
 
 
 def test_a_judge_with_a_price_is_asked_under_its_budget(tmp_path: Path) -> None:
