@@ -237,16 +237,17 @@ class Asking:
         """What the models of a judge say of their replies."""
         notes: tuple[str, ...] = ()
         for model in sorted(judge.models, key=lambda model: model.name):
-            notes += model.notes(self._completions(model, replies))
+            notes += model.notes(_completions(model, replies, self.journal))
         return notes
 
-    def _completions(self, model: Model, replies: Sequence[Judgment | Failure]) -> Iterator[Completion]:
-        """The completions behind the judgments of a model, each once, though several judgments may share it."""
-        own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
-        for digest in dict.fromkeys(reply.request_digest for reply in own):
-            completion = self.journal.get(digest)
-            if completion is not None:
-                yield completion
+
+def _completions(model: Model, replies: Sequence[Judgment | Failure], journal: Journal) -> Iterator[Completion]:
+    """The completions behind the judgments of a model, each once, though several judgments may share it."""
+    own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
+    for digest in dict.fromkeys(reply.request_digest for reply in own):
+        completion = journal.get(digest)
+        if completion is not None:
+            yield completion
 
 
 def take_over(journal: Path, out: Path) -> None:

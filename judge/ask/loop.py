@@ -84,29 +84,8 @@ class Loop:
     async def _run(self) -> StoredResults:
         started = time.perf_counter()
         try:
-            endpoint = self._questions.endpoint
-            endpoint.check()
-            if self._is_immediate:
-                return await self._ask_immediately()
-            firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
-            picked = set(itertools.chain.from_iterable(group.numbers for group in firsts))
-            queue = TaskQueue(self._questions, self._wanted, self._recall(picked))
-            asked = OpenQuestions(
-                questions=self._questions,
-                calls=self.calls,
-                wanted=self._wanted,
-                queue=queue,
-                settle=self._settle,
-            )
-            if queue and self._model.room is not None:
-                endpoint.add_room(self._model.room)
-            beginning = FirstQuestions(
-                questions=self._questions, calls=self.calls, wanted=self._wanted, asked=asked, known=self._known_firsts
-            )
-            for group in firsts:
-                await beginning.ask(group)
-            workers = min(self.calls.workers, len(queue))
-            await asyncio.gather(*(self._work(asked) for _ in range(workers)))
+            self._questions.endpoint.check()
+            await (self._ask_immediately() if self._is_immediate else self._ask_by_calls())
             self.calls.end()
             self._journal.check_there()
             return self._results.results()
@@ -119,7 +98,29 @@ class Loop:
         """Whether there is nothing to wait for, to try again or to pay."""
         return self._model.immediate and price_of(self._model, self._settings.known_prices) == FREE
 
-    async def _ask_immediately(self) -> StoredResults:
+    async def _ask_by_calls(self) -> None:
+        endpoint = self._questions.endpoint
+        firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
+        picked = set(itertools.chain.from_iterable(group.numbers for group in firsts))
+        queue = TaskQueue(self._questions, self._wanted, self._recall(picked))
+        asked = OpenQuestions(
+            questions=self._questions,
+            calls=self.calls,
+            wanted=self._wanted,
+            queue=queue,
+            settle=self._settle,
+        )
+        if queue and self._model.room is not None:
+            endpoint.add_room(self._model.room)
+        beginning = FirstQuestions(
+            questions=self._questions, calls=self.calls, wanted=self._wanted, asked=asked, known=self._known_firsts
+        )
+        for group in firsts:
+            await beginning.ask(group)
+        workers = min(self.calls.workers, len(queue))
+        await asyncio.gather(*(self._work(asked) for _ in range(workers)))
+
+    async def _ask_immediately(self) -> None:
         questions = ImmediateQuestions(
             questions=self._questions,
             calls=self.calls,
@@ -131,9 +132,6 @@ class Loop:
         # Answers come in groups, and a rate is one since the first of them was asked for.
         self._tell()
         await questions.ask(open_numbers)
-        self.calls.end()
-        self._journal.check_there()
-        return self._results.results()
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""

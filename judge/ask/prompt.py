@@ -126,7 +126,7 @@ def defuse(text: str) -> str:
     return _UNPRINTABLE.sub("\ufffd", text) if odd.translate(None, b"<[\xef") else text
 
 
-def _fence(tag: str, text: str, number: int | None = None) -> str:
+def fence(tag: str, text: str, number: int | None = None) -> str:
     """A stranger's text between tags that it cannot close."""
     attribute = "" if number is None else f' n="{number}"'
     return f"<{tag}{attribute}>\n{defuse(text)}\n</{tag}>"
@@ -149,10 +149,10 @@ def _numbered(texts: Iterable[str]) -> str:
 def _block(name: str, texts: Sequence[str]) -> str:
     """The fenced texts of an input, numbered where it may have several."""
     if name not in _SEVERAL:
-        return "\n".join(_fence(name, text) for text in texts)
+        return "\n".join(fence(name, text) for text in texts)
     tag = _SEVERAL[name]
     numbered = enumerate(texts, 1)
-    return "\n".join(_fence(tag, text, number) for number, text in numbered) or _fence(name, _NONE)
+    return "\n".join(fence(tag, text, number) for number, text in numbered) or fence(name, _NONE)
 
 
 def _context(material: Material) -> str:
@@ -162,7 +162,7 @@ def _context(material: Material) -> str:
 
 def _pair(material: Material) -> str:
     texts = material.task.response.text, material.task.response.second
-    return "\n".join(map(_fence, ("first_response", "second_response"), texts))
+    return "\n".join(map(fence, ("first_response", "second_response"), texts))
 
 
 def _dialogue(material: Material) -> str:
@@ -204,7 +204,7 @@ def _examples(criterion: Criterion) -> str:
         lines = [f'<example n="{number}">']
         lines += [_block(name, texts) for name, texts in example.shown]
         if example.comment is not None:
-            lines.append(_fence("comment", example.comment))
+            lines.append(fence("comment", example.comment))
         lines += [f"Grade: {labels[example.grade]}", "</example>"]
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
@@ -212,11 +212,11 @@ def _examples(criterion: Criterion) -> str:
 
 BLOCKS: Mapping[str, Callable[[Material], str]] = {
     **{name: functools.partial(_block_of, name) for name in TEXTS},
-    "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else one_line(shown.task.nugget)),
-    "source": lambda shown: _fence("source", shown.task.response.text),
-    "known": lambda shown: _fence("known", _lines(f"- {one_line(text)}" for text in shown.task.known)),
-    "candidates": lambda shown: _fence("candidates", _numbered(map(one_line, shown.task.candidates))),
-    "dialogue": lambda shown: _fence("dialogue", _dialogue(shown)),
+    "nugget": lambda shown: fence("nugget", _NONE if shown.task.nugget is None else one_line(shown.task.nugget)),
+    "source": lambda shown: fence("source", shown.task.response.text),
+    "known": lambda shown: fence("known", _lines(f"- {one_line(text)}" for text in shown.task.known)),
+    "candidates": lambda shown: fence("candidates", _numbered(map(one_line, shown.task.candidates))),
+    "dialogue": lambda shown: fence("dialogue", _dialogue(shown)),
     "pair": _pair,
     EXAMPLES: lambda shown: _examples(shown.task.criterion),
 }
@@ -270,8 +270,8 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     else:
         blocks = {name: BLOCKS[name](material) for name in criterion.inputs}
         filled = {**blocks, "levels": _levels(criterion), "answer": forms.answer_instruction(criterion, form)}
-        system = _fill(criterion.system, filled)
-        user = _fill(criterion.user, filled)
+        system = fill(criterion.system, filled)
+        user = fill(criterion.user, filled)
     return Request(
         response_id=response.response_id,
         turn_id=response.turn_id,
@@ -335,7 +335,7 @@ def _question(material: Material) -> str:
     def kept(line: re.Match[str]) -> str:
         return line[0] if line[1] == "levels" or line[1] in aside else ""
 
-    parts = (_fill(ALONE.sub(kept, template), filled).strip() for template in (criterion.system, criterion.user))
+    parts = (fill(ALONE.sub(kept, template), filled).strip() for template in (criterion.system, criterion.user))
     return "\n\n".join(filter(None, parts))
 
 
@@ -362,7 +362,8 @@ def _shared(material: Material, passages: Mapping[str, Passage]) -> str:
     return "\n".join(BLOCKS[name](whole) for name in names)
 
 
-def _fill(template: str, filled: Mapping[str, str]) -> str:
+def fill(template: str, filled: Mapping[str, str]) -> str:
+    """A template with a text in place of each placeholder."""
     # Split before anything is inserted: an inserted text is never searched for placeholders.
     pieces = list(_pieces(template))
     pieces[1::2] = [filled[name] for name in pieces[1::2]]

@@ -106,7 +106,7 @@ class FrontMatter(BaseModel, extra="forbid", strict=True):
     example: list[ExampleFields] = []
 
 
-NO_EXAMPLES = (
+_NO_EXAMPLES = (
     "the prompt shows examples, and the file has none: `judge prompts examples FILE --gold dev.jsonl --pool OUT --k 4 "
     "--out mine.md` writes it with some"
 )
@@ -121,8 +121,8 @@ def parse_criterion(stored: bytes, variant: str, name: str, *, without_examples:
     """
     problems: list[_Found] = []
     criterion = _read(stored, variant, name, problems)
-    if without_examples:
-        problems = [problem for problem in problems if problem[2] != NO_EXAMPLES]
+    if criterion is not None and EXAMPLES in criterion.inputs and not (criterion.examples or without_examples):
+        problems.insert(0, ("example", "prompt_example", _NO_EXAMPLES))
     if problems or criterion is None:
         listed = [file_problem(code, name, message, place) for place, code, message in problems]
         raise InputError(f"{name}: not a usable prompt, {count(len(listed), 'problem')}", listed)
@@ -313,8 +313,6 @@ def _example_problems(front: FrontMatter) -> Iterator[_Found]:
     others = [name for name in front.inputs if name != EXAMPLES]
     for reason in why_no_examples(front.unit, front.answer, others):
         yield "inputs", "prompt_example", reason
-    if not front.example:
-        yield "example", "prompt_example", NO_EXAMPLES
     grades = [level.grade for level in front.level]
     digests = [example.response_sha256 for example in front.example]
     total = 0

@@ -8,7 +8,6 @@ from typing import Annotated
 from pydantic import Field
 
 from judge.calibrate.report.lookup import basis
-from judge.calibrate.second_year import SecondYearDesign
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_table, print_text, progress, say, say_all, show
 from judge.cli.tables import print_corrected, print_leaderboard, print_ratings
@@ -184,16 +183,15 @@ def _plan_second_year(plan: TopicsPlan, output: JsonOutput) -> None:
         )
         for text in filter(None, (planned.reason, planned.caution)):
             print_text(f"! {text}", "warning")
-        enough = [design for design in planned.designs if design.topics is not None]
-        if enough:
-            print_table(SECOND_YEAR, [_design(design) for design in enough], words=0)
+        rows = [
+            (decimals(design.labels, 1), str(design.topics), str(math.ceil(design.topics * design.labels)))
+            for design in planned.designs
+            if design.topics is not None
+        ]
+        if rows:
+            print_table(SECOND_YEAR, rows, words=0)
         for reason in dict.fromkeys(design.reason for design in planned.designs if design.reason):
             print_text(f"No number of labels is enough: {reason}.")
-
-
-def _design(design: SecondYearDesign) -> tuple[str, ...]:
-    topics = design.topics or 0
-    return decimals(design.labels, 1), str(topics), str(math.ceil(topics * design.labels))
 
 
 def _print_pilot(pilot: Pilot) -> None:

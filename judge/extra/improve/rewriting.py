@@ -13,7 +13,7 @@ from unicodedata import category
 
 import msgspec
 
-from judge.ask.prompt import EXAMPLES, NOTICE, PLACEHOLDER, defuse
+from judge.ask.prompt import EXAMPLES, NOTICE, fence, fill
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.questions import Answer, Inquiry, Questions
 from judge.ask.records import Task, Unreadable, Verdict
@@ -135,16 +135,16 @@ def wording_task(rewriting: Criterion, parent: Parent, items: Sequence[Disagreem
     criterion = parent.criterion
     levels = "\n".join(f"{level.label}: {level.description}" for level in criterion.scale.levels)
     filled = {
-        "system": _fence("system_part", criterion.system),
-        "user": _fence("user_part", criterion.user),
-        "levels": _fence("levels", levels),
+        "system": fence("system_part", criterion.system),
+        "user": fence("user_part", criterion.user),
+        "levels": fence("levels", levels),
         "agreement": "not defined" if parent.agreement is None else decimals(parent.agreement, 2),
         "items": "\n\n".join(_item(place, item) for place, item in enumerate(items, 1)) or "(none)",
         "number": str(number),
         "variants": str(of),
     }
     name = f"{criterion.variant}/{number}"
-    return Task(standing(name, _fill(rewriting.user, filled)), rewriting)
+    return Task(standing(name, fill(rewriting.user, filled)), rewriting)
 
 
 def standing(name: str, text: str) -> PooledResponse:
@@ -161,36 +161,24 @@ def standing(name: str, text: str) -> PooledResponse:
     )
 
 
-def _fill(template: str, filled: Mapping[str, str]) -> str:
-    # Split before anything is inserted: an inserted text is never searched for placeholders.
-    pieces = PLACEHOLDER.split(template)
-    pieces[1::2] = [filled[name] for name in pieces[1::2]]
-    return "".join(pieces)
-
-
-def _fence(tag: str, text: str) -> str:
-    """A text between tags that it cannot close."""
-    return f"<{tag}>\n{defuse(text)}\n</{tag}>"
-
-
 def _item(place: int, item: Disagreement) -> str:
     """One item with all that was said of it."""
     lines = [f"Item {place}"]
     if item.utterance is not None:
-        lines.append(_fence("user_asks", item.utterance[:_TEXT]))
+        lines.append(fence("user_asks", item.utterance[:_TEXT]))
     for passage in item.passages[:_PASSAGES]:
-        lines.append(_fence("passage", (passage.text or "")[:_TEXT]))
+        lines.append(fence("passage", (passage.text or "")[:_TEXT]))
     if item.text is not None:
-        lines.append(_fence("text", item.text[:_TEXT]))
+        lines.append(fence("text", item.text[:_TEXT]))
     people = ", ".join(assessor.label or str(assessor.grade) for assessor in item.gold)
     judge = item.judges[0]
     given = "none" if judge.grade is None else judge.label or str(judge.grade)
     lines.append(f"Grade by people: {people}. Grade under this prompt: {given}.")
     for assessor in item.gold:
         if assessor.comment:
-            lines.append(_fence("comment_by_people", assessor.comment[:_TEXT]))
+            lines.append(fence("comment_by_people", assessor.comment[:_TEXT]))
     if judge.rationale:
-        lines.append(_fence("reasons_under_this_prompt", judge.rationale[:_TEXT]))
+        lines.append(fence("reasons_under_this_prompt", judge.rationale[:_TEXT]))
     return "\n".join(lines)
 
 
