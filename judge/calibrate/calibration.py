@@ -120,12 +120,12 @@ def verdict(
             reasons.append(
                 f"{_against(rule, worst[rule])}, with the {row.gold - row.n} missing grades at the far end of the scale"
             )
-    if set(words) == {"TRUSTED"} and _too_few(row.n, row.topics):
+    if set(words) == {"TRUSTED"} and too_few(row.n, row.topics):
         words.append("INCONCLUSIVE")
         reasons.append(least_to_accept(row.n, row.topics, cluster))
-    if not_blind := [way for way in made if way not in BLIND]:
+    if not_blind := why_not_trusted(made):
         words.append("INCONCLUSIVE")
-        reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
+        reasons.append(not_blind)
     result: Word = "TRUSTED"
     if "NOT TRUSTED" in words:
         result = "NOT TRUSTED"
@@ -144,7 +144,16 @@ def verdict(
     )
 
 
-def _too_few(n: int, topics: int) -> bool:
+def why_not_trusted(made: Sequence[str]) -> str:
+    """Why gold that was made in these ways cannot make a judge trusted; empty if it can."""
+    not_blind = [way for way in made if way not in BLIND]
+    if not not_blind:
+        return ""
+    return f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted"
+
+
+def too_few(n: int, topics: int) -> bool:
+    """Whether a judge cannot be accepted by so few items or topics."""
     return n < FEWEST_ITEMS or topics < FEWEST_TOPICS
 
 
@@ -349,7 +358,7 @@ def _warnings(
     n = int(mask.sum())
     T = len(set(panel.topic[mask].tolist()))
     warnings = _clustered(panel, mask)
-    if _too_few(n, T):
+    if too_few(n, T):
         warnings.append(f"{name}: {least_to_accept(n, T, panel.cluster)}")
     if panel.weighted:
         warnings.append(

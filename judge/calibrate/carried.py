@@ -2,27 +2,10 @@
 
 from collections.abc import Sequence
 
-from judge.calibrate.findings import Carried, LabeledSupport, SupportRow
+from judge.calibrate.findings import GRADES, WORDS, Carried, LabeledSupport, SupportRow
 from judge.io.text import count, decimals
 from judge.records import Estimate
-from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC
 from judge.stats.noninferiority import CarryWord
-
-WORDS = "words"
-OVERLAP = "overlap with passages"
-GRADES = "the judge's grades"
-
-
-def is_outside(row: SupportRow) -> bool:
-    """Whether more lie beyond than may, by the lower end; by the share itself where topics do not differ."""
-    if row.beyond.low is not None:
-        return row.beyond.low > row.most
-    return not is_of_few_topics(row) and (row.beyond.value or 0.0) > row.most
-
-
-def is_of_few_topics(row: SupportRow) -> bool:
-    """Whether too few topics are behind a share for an interval."""
-    return row.beyond.topics < FEWEST_TOPICS or row.beyond.reason == ONE_TOPIC
 
 
 def support_words(found: LabeledSupport) -> str:
@@ -31,7 +14,7 @@ def support_words(found: LabeledSupport) -> str:
         return f"Whether the items are like those labeled is UNKNOWN: {found.reason}"
     if found.word == "WITHIN":
         return f"The items are WITHIN what was labeled, by {_and([row.measure for row in found.rows])}"
-    texts = [_beyond(row) for row in found.rows if is_outside(row)]
+    texts = [_beyond(row) for row in found.rows if row.is_outside]
     return f"The items are OUTSIDE what was labeled: {', '.join(texts)}"
 
 
@@ -44,7 +27,9 @@ def _beyond(row: SupportRow) -> str:
 
 
 def _percent(share: Estimate) -> str:
-    text = f"{decimals(100 * (share.value or 0.0), 0)} %"
+    if share.value is None:
+        return "an unknown share"
+    text = f"{decimals(100 * share.value, 0)} %"
     if share.low is None or share.high is None:
         return text
     return f"{text} [{decimals(100 * share.low, 0)}, {decimals(100 * share.high, 0)}]"

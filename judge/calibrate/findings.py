@@ -7,6 +7,7 @@ import msgspec
 
 from judge.records import Estimate
 from judge.stats.comparison import JudgeDifference
+from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC
 from judge.stats.noninferiority import CarryWord
 from judge.stats.raters import Comparison
 
@@ -193,6 +194,10 @@ class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHA-256 of the ledger's last line."""
 
 
+WORDS = "words"
+OVERLAP = "overlap with passages"
+GRADES = "the judge's grades"
+"""What responses are set against those labeled before by."""
 SupportWord = Literal["WITHIN", "OUTSIDE", "UNKNOWN"]
 """Whether responses are like those that people labeled before, in one word."""
 
@@ -208,6 +213,19 @@ class SupportRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of the responses here that lie beyond it, with its 95 % interval over topics."""
     most: float
     """The share beyond that is still like the labeled ones."""
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether more lie beyond than may, by the lower end; by the share itself where topics do not differ."""
+        share = self.beyond
+        if share.low is not None:
+            return share.low > self.most
+        return share.value is not None and share.value > self.most and not self.is_of_few_topics
+
+    @property
+    def is_of_few_topics(self) -> bool:
+        """Whether too few topics are behind the share for an interval."""
+        return self.beyond.topics < FEWEST_TOPICS or self.beyond.reason == ONE_TOPIC
 
 
 class LabeledSupport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

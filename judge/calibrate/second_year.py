@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibrate.calibration import FEWEST_ITEMS, FEWEST_TOPICS, least_to_accept
+from judge.calibrate.calibration import FEWEST_ITEMS, FEWEST_TOPICS, least_to_accept, too_few, why_not_trusted
 from judge.calibrate.certificate import Certificate
 from judge.calibrate.certified import Certified, topic_digest
 from judge.calibrate.findings import CalibrationOptions, Carried, LabeledSupport, Split
 from judge.calibrate.panel import JudgeColumn, Panel
-from judge.gold.rows import BLIND
 from judge.io.text import count
 from judge.records import Estimate, Record
 from judge.stats.agreement import primary_statistic
@@ -59,7 +58,8 @@ def carry(
         codes = panel.farthest(column.codes)
         worst = independent_difference(_agreement(panel, codes, mask, entry, options).estimate, entry.estimate)
     by_interval = carry_word(difference, margin)
-    not_blind = _not_blind(panel)
+    # No number of labels that are not blind makes a judge carry.
+    not_blind = tuple(filter(None, [why_not_trusted(panel.made)]))
     against = (*_against(panel, found, worst, missing, margin), *not_blind) if by_interval == "CARRIES" else ()
     word: CarryWord = "INCONCLUSIVE" if against else by_interval
     reasons = (_where(difference, margin), *against)
@@ -72,7 +72,7 @@ def carry(
             reasons = (*reasons, needed.reason)
         else:
             topics_needed = needed
-    elif len(against) == 1 and _too_few(found):
+    elif len(against) == 1 and too_few(found.n, found.topics):
         topics_needed = _at_least(found.n / found.topics)
     return Carried(
         criterion=panel.criterion,
@@ -116,17 +116,9 @@ def _against(panel: Panel, found: Estimate, worst: Estimate | None, missing: int
     if worst is not None and carry_word(worst, margin) != "CARRIES":
         grades = count(missing, "missing grade")
         reasons.append(f"with the {grades} at the far end of the scale {_where(worst, margin)}")
-    if _too_few(found):
+    if too_few(found.n, found.topics):
         reasons.append(least_to_accept(found.n, found.topics, panel.cluster))
     return tuple(reasons)
-
-
-def _not_blind(panel: Panel) -> tuple[str, ...]:
-    """That no number of such labels makes a judge carry, where they are not blind."""
-    ways = [way for way in panel.made if way not in BLIND]
-    if not ways:
-        return ()
-    return (f"gold made by {', '.join(ways)}: only grades given blind can make a judge trusted",)
 
 
 def _where(difference: Estimate, margin: float) -> str:
@@ -138,10 +130,6 @@ def _where(difference: Estimate, margin: float) -> str:
     if word == "INCONCLUSIVE":
         return f"{text} has {-margin:g} inside"
     return f"{text} lies {'above' if word == 'CARRIES' else 'below'} {-margin:g}"
-
-
-def _too_few(found: Estimate) -> bool:
-    return found.n < FEWEST_ITEMS or found.topics < FEWEST_TOPICS
 
 
 def _at_least(labels: float) -> int:
@@ -158,6 +146,13 @@ def _to_decide(there: Resampled, entry: Certified, margin: float) -> int | Undef
     if isinstance(needed, Undefined):
         return Undefined(f"no number of labels here would decide it: {needed.reason}")
     return needed
+
+
+def chosen_on_same_grades(entry: Certified) -> str | None:
+    """That a choice flatters a certified value, in words; None where none does."""
+    if entry.tried < 2 or entry.split == "test":
+        return None
+    return f"the certified judge was chosen among {entry.tried} on the same grades, so its value is too good"
 
 
 class SecondYearDesign(NamedTuple):
@@ -209,12 +204,9 @@ def _planned(entry: Certified, margin: float) -> SecondYearPlan:
                 designs.append(SecondYearDesign(labels, None, topics.reason))
             else:
                 designs.append(SecondYearDesign(labels, topics, None))
-    caution: str | None = None
-    if entry.tried > 1 and entry.split != "test":
-        caution = (
-            f"the certified judge was chosen among {entry.tried} on the same grades, so its value is too good: less "
-            "agreement is to be expected even where nothing changed, and more labels are needed"
-        )
+    caution = chosen_on_same_grades(entry)
+    if caution is not None:
+        caution += ": less agreement is to be expected even where nothing changed, and more labels are needed"
     return SecondYearPlan(
         criterion=entry.criterion,
         judge=entry.judge,

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.calibrate.carried import GRADES, OVERLAP, WORDS, is_of_few_topics, is_outside
 from judge.calibrate.certificate import Certificate
 from judge.calibrate.certified import LabeledRange
-from judge.calibrate.findings import LabeledSupport, SupportRow
+from judge.calibrate.findings import GRADES, OVERLAP, WORDS, LabeledSupport, SupportRow
 from judge.io.words import containment
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
@@ -89,9 +88,9 @@ def support(before: LabeledRange | None, met: Sequence[Met]) -> LabeledSupport:
         rows += _row(GRADES, min(usual), max(usual), graded, unusual, MOST_BEYOND)
     if not rows:
         return LabeledSupport("UNKNOWN", (), "nothing is known of the items here")
-    if any(map(is_outside, rows)):
+    if any(row.is_outside for row in rows):
         return LabeledSupport("OUTSIDE", tuple(rows))
-    if few := [row.beyond.reason for row in rows if is_of_few_topics(row)]:
+    if few := [row.beyond.reason for row in rows if row.is_of_few_topics]:
         return LabeledSupport("UNKNOWN", tuple(rows), f"{few[0]} here")
     return LabeledSupport("WITHIN", tuple(rows))
 

@@ -29,7 +29,7 @@ from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, stored_labels
 from judge.jobs.calibration.look import looked_often
 from judge.jobs.calibration.rankings import with_rankings
-from judge.jobs.calibration.second_year import check_second_year, second_year_warnings, second_years
+from judge.jobs.calibration.second_year import check_second_year, with_second_year
 from judge.jobs.manifest import reported
 from judge.pool.conversation import turns_shown
 from judge.units import UNITS
@@ -80,7 +80,8 @@ def calibrate_judges(
     with job_progress(progress, report) as shown:
         inputs = CalibrationInputs(plan, shown.steps)
         if plan.models:
-            refuse_foreign(plan.out or Path(), (CERTIFICATE, JUDGMENTS, FAILURES), RECORD)
+            if plan.out is not None:
+                refuse_foreign(plan.out, (CERTIFICATE, JUDGMENTS, FAILURES), RECORD)
             labeled = ask_models(inputs, now, shown)
         else:
             labeled = stored_labels(inputs, now, partial(check_second_year, inputs))
@@ -94,22 +95,9 @@ def calibrate_judges(
         calibration = compare_labels(inputs, labeled, panels, unmatched, shown.steps)
         seal = labeled.record.seal if labeled.record else None
         entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
-        if inputs.certificate is not None:
-            entries = second_years(inputs, inputs.certificate, panels, entries)
-            carried = tuple(entry.carried for entry in entries if entry.carried is not None)
-            ledger = labeled.record.opening.entries if labeled.record else ()
-            limits = second_year_warnings(inputs.certificate, carried, ledger)
-            calibration = msgspec.structs.replace(
-                calibration,
-                carried=carried,
-                warnings=(*calibration.warnings, *limits),
-            )
+        calibration, entries = with_second_year(inputs, calibration, panels, entries, labeled.record)
         certificate = make_certificate(entries, now.date().isoformat())
-        pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
-        turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
-        # The rows beyond those of the gold files are sealed ones.
-        sealed = frozenset(map(item_of, labeled.rows[len(inputs.gold.rows) :]))
-        found = disagreements(panels, pool, turns, sealed)
+        found = _disagreements(inputs, labeled, panels)
         if inputs.out:
             shown.steps(Step("making tables and pictures"))
             open_items = sum(side != "test" for panel in panels for side in panel.split)
@@ -128,6 +116,17 @@ def calibrate_judges(
         not_drawn=not_drawn,
         notes=inputs.notes,
     )
+
+
+def _disagreements(
+    inputs: CalibrationInputs, labeled: LabeledGold, panels: tuple[Panel, ...]
+) -> tuple[Disagreement, ...]:
+    """What judges grade otherwise than assessors, with texts where there is a pool."""
+    pool = next((labels.pool for labels in labeled.labels if labels.pool is not None), None)
+    turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
+    # The rows beyond those of the gold files are sealed ones.
+    sealed = frozenset(map(item_of, labeled.rows[len(inputs.gold.rows) :]))
+    return disagreements(panels, pool, turns, sealed)
 
 
 def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = None) -> JobForecast:

@@ -8,9 +8,9 @@ from judge.ask.results import Labels
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import MODEL_RETURNED, PARAMETERS, Certificate
 from judge.calibrate.certified import Certified, topic_digest
-from judge.calibrate.findings import Carried, LabeledSupport
+from judge.calibrate.findings import Calibration, Carried, LabeledSupport
 from judge.calibrate.panel import Panel
-from judge.calibrate.second_year import carry
+from judge.calibrate.second_year import carry, chosen_on_same_grades
 from judge.calibrate.support import Met, met_in_pool, support
 from judge.errors import UsageError
 from judge.gold.seal import Entry, read_seal, seal_of
@@ -18,6 +18,7 @@ from judge.io.ids import cluster_of, natural_key, topic_of
 from judge.io.text import count, examples, printable
 from judge.jobs.calibration.certifying import made_by
 from judge.jobs.calibration.inputs import CalibrationInputs, CalibrationPlan
+from judge.jobs.calibration.look import LookRecord
 
 
 def check_second_year(inputs: CalibrationInputs, columns: Sequence[Labels]) -> None:
@@ -105,10 +106,31 @@ def _check_topics(inputs: CalibrationInputs, certificate: Certificate) -> None:
         )
 
 
-def second_years(
+def with_second_year(
+    inputs: CalibrationInputs,
+    calibration: Calibration,
+    panels: Sequence[Panel],
+    entries: tuple[Certified, ...],
+    record: LookRecord | None,
+) -> tuple[Calibration, tuple[Certified, ...]]:
+    """The findings and the entries of the new certificate with what became of an earlier one's agreement, if any.
+
+    `record`: the look at sealed grades, if one was taken.
+    """
+    certificate = inputs.certificate
+    if certificate is None:
+        return calibration, entries
+    entries = _carried(inputs, certificate, panels, entries)
+    carried = tuple(entry.carried for entry in entries if entry.carried is not None)
+    warnings = second_year_warnings(certificate, carried, record.opening.entries if record else ())
+    found = msgspec.structs.replace(calibration, carried=carried, warnings=(*calibration.warnings, *warnings))
+    return found, entries
+
+
+def _carried(
     inputs: CalibrationInputs, certificate: Certificate, panels: Sequence[Panel], entries: Sequence[Certified]
 ) -> tuple[Certified, ...]:
-    """The entries of the new certificate, each with what became of the earlier one's agreement."""
+    """The entries, each with what became of the earlier certificate's agreement."""
     before = {entry.criterion: entry for entry in certificate.certified}
     by_criterion = {panel.criterion: panel for panel in panels}
     found: list[Certified] = []
@@ -167,10 +189,7 @@ def second_year_warnings(
             )
         if entry.parameters is None:
             warnings.append(f"{row.criterion}: the certificate does not say with which options its judge was asked")
-        if entry.tried > 1 and entry.split != "test":
-            warnings.append(
-                f"{row.criterion}: the certified judge was chosen among {entry.tried} on the same grades, so its value "
-                "is too good, and less agreement is to be expected"
-            )
+        if flattered := chosen_on_same_grades(entry):
+            warnings.append(f"{row.criterion}: {flattered}, and less agreement is to be expected")
     warnings += [f"{criterion}: certified, but not compared here" for criterion in entries]
     return tuple(warnings)
