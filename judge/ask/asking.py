@@ -6,6 +6,7 @@ Nothing else opens a journal to ask, calls the loop, keeps a budget over several
 import contextlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -235,10 +236,8 @@ class Asking:
 
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """What the models of a judge say of their replies."""
-        notes: tuple[str, ...] = ()
-        for model in sorted(judge.models, key=lambda model: model.name):
-            notes += model.notes(_completions(model, replies, self.journal))
-        return notes
+        models = sorted(judge.models, key=lambda model: model.name)
+        return tuple(chain.from_iterable(model.notes(_completions(model, replies, self.journal)) for model in models))
 
 
 def _completions(model: Model, replies: Sequence[Judgment | Failure], journal: Journal) -> Iterator[Completion]:

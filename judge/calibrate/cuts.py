@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.panel import JudgeColumn, Panel
-from judge.io.text import digest
+from judge.io.text import count, digest
 from judge.records import Record
 from judge.stats.agreement import STATISTICS, primary_statistic
 from judge.stats.raters import GradeCodes
@@ -192,7 +192,10 @@ def why_no_cuts(panel: Panel, column: JudgeColumn, within: NDArray[np.bool_]) ->
     if not usable.any():
         return "the judge gave no label probabilities (--logprobs asks for them)"
     topics = len(set(panel.topic[usable].tolist()))
-    return "" if topics >= FEWEST_TOPICS else f"fewer than {FEWEST_TOPICS} dev topics"
+    if topics >= FEWEST_TOPICS:
+        return ""
+    found = count(topics, "dev topic")
+    return f"{found}, and {FEWEST_TOPICS} are the least to fit cuts on some and measure them on others"
 
 
 def _cut_items(panel: Panel, column: JudgeColumn, mask: NDArray[np.bool_]) -> CutItems:

@@ -5,23 +5,21 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from judge.ask.criteria import load_criterion, prompt_path
 from judge.ask.prompt_edit import with_cuts
-from judge.ask.prompt_file import parse_criterion
 from judge.ask.results import JUDGMENTS, Labels
-from judge.calibrate.cuts import FEWEST_TOPICS, FittedCuts, fit_cuts, fittable
+from judge.calibrate.cuts import FittedCuts, fit_cuts, why_no_cuts
 from judge.calibrate.intake import make_panels, read_sources
 from judge.errors import InputError, UsageError
 from judge.gold.examples import without_examples
 from judge.gold.rows import GoldRow
-from judge.gold.seal import GOLD_FILES, read_unsealed, refuse_other
+from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.files import read_stored
-from judge.io.folder import write_atomic
 from judge.io.plan import Option, Options, Seed, in_folders
-from judge.io.text import count, examples
+from judge.jobs.prompt_files import only_judge, write_prompt
 from judge.records import Criterion
-from judge.units import UNITS
 
 UNSPLIT = "the gold has no split, so nothing is left to measure the cuts on; `judge gold split` seals a part for that"
 
@@ -69,10 +67,7 @@ def add_cuts(plan: CutsPlan) -> PromptCuts:
     criterion = None
     if found.gains:
         text = with_cuts(read_stored(path).decode("utf-8-sig"), prompt, found.cuts)
-        criterion = parse_criterion(text.encode(), plan.out.stem, str(plan.out))
-        other = "there already, with another content; a prompt is never replaced: name another file"
-        refuse_other(plan.out, text.encode(), other)
-        write_atomic(plan.out, text.encode())
+        criterion = write_prompt(plan.out, text)
     return PromptCuts(judge=labels.judge, prompt=prompt.prompt_id, found=found, criterion=criterion, warnings=warnings)
 
 
@@ -84,12 +79,7 @@ def _labels(plan: CutsPlan, prompt: Criterion) -> Labels:
         if labels.prompt == prompt.prompt_id and plan.judge in (None, labels.judge)
     ]
     named = ", ".join(map(str, plan.judgments))
-    if len(columns) != 1:
-        raise UsageError(
-            f"{named}: expected the grades of one judge under {prompt.prompt_id} (--judge NAME), found "
-            f"{examples([labels.judge for labels in columns]) or 'none'}"
-        )
-    (labels,) = columns
+    labels = only_judge(columns, named, prompt.prompt_id)
     if labels.prompt_digest != prompt.digest:
         raise UsageError(f"{named}: {prompt.file} has changed since these judgments were made: judge under it first")
     return labels
@@ -100,8 +90,6 @@ def _fitted(
 ) -> tuple[FittedCuts, tuple[str, ...]]:
     """The cuts, and what to know of the gold."""
     name = ", ".join(map(str, plan.gold))
-    if UNITS[prompt.unit].orders > 1:
-        raise UsageError(f"{prompt.prompt_id}: a pair is graded in both orders, and cuts would move them apart")
     kept = without_examples(dev, [prompt], labels.pool)
     panels, _ = make_panels(
         kept.rows,
@@ -116,17 +104,7 @@ def _fitted(
         raise InputError(f"{name}: no grade of a dev topic of what was judged under {prompt.prompt_id}")
     (panel,) = panels
     (column,) = panel.columns
-    usable = fittable(panel, column)
-    topics = len(set(panel.topic[usable].tolist()))
-    if not usable.any():
-        raise InputError(
-            f"{labels.source}: {labels.judge} gave no label probabilities of responses with gold: cuts need some, as "
-            "--logprobs asks for them"
-        )
-    if topics < FEWEST_TOPICS:
-        raise InputError(
-            f"{name}: expected grades of {FEWEST_TOPICS} dev topics or more, to fit cuts on some and measure them on "
-            f"others; found {count(topics, 'topic')}"
-        )
+    if reason := why_no_cuts(panel, column, np.ones(len(panel.items), dtype=np.bool_)):
+        raise InputError(f"{labels.source} and {name}: no cuts for {labels.judge}: {reason}")
     warnings = kept.warnings if all(row.split for row in dev) else (*kept.warnings, UNSPLIT)
     return fit_cuts(panel, column, plan.seed), warnings

@@ -18,11 +18,11 @@ from judge.ask.results import JUDGMENTS, read_labels
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.examples import ExampleCandidate, choose_examples
 from judge.gold.rows import GoldRow, check_scale, deciding, match, response_digest
-from judge.gold.seal import GOLD_FILES, read_unsealed, refuse_other
+from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.files import read_stored
-from judge.io.folder import write_atomic
 from judge.io.plan import Option, Options, Positive, Seed, in_folders
-from judge.io.text import count, examples
+from judge.io.text import count
+from judge.jobs.prompt_files import comments_warning, only_judge, write_prompt
 from judge.pool.bank import read_pool_folder
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
@@ -93,17 +93,9 @@ def add_examples(plan: ExamplesPlan) -> ChosenExamples:
     eligible = _eligible(plan, prompt, [row for row in rows if row.criterion == prompt.name])
     chosen = chosen_examples(prompt, eligible, plan.k, plan.seed, ", ".join(map(str, plan.gold)))
     text = with_examples(stored.decode("utf-8-sig"), prompt, [candidate.example for candidate in chosen])
-    criterion = parse_criterion(text.encode(), plan.out.stem, str(plan.out))
-    refuse_other(
-        plan.out, text.encode(), "there already, with another content; a prompt is never replaced: name another file"
-    )
-    write_atomic(plan.out, text.encode())
-    warnings = [] if all(row.split for row in rows) else [UNSPLIT]
-    if comments := sum(candidate.example.comment is not None for candidate in chosen):
-        warnings.append(
-            f"{count(comments, 'example')} with an assessor's comment, which may name people: read `comment` in "
-            f"{plan.out} before it is sent or published"
-        )
+    criterion = write_prompt(plan.out, text)
+    unsplit = "" if all(row.split for row in rows) else UNSPLIT
+    warnings = filter(None, [unsplit, comments_warning(criterion.examples, str(plan.out))])
     return ChosenExamples(
         criterion=criterion,
         disagreements=sum(one.judged not in (None, one.example.grade) for one in chosen),
@@ -208,13 +200,7 @@ def _judged(plan: ExamplesPlan, prompt: Criterion) -> dict[tuple[str, str], int 
         for labels in read_labels(plan.judgments)
         if plan.judge in (None, labels.judge) and (labels.prompt or prompt.prompt_id).partition("/")[0] == prompt.name
     ]
-    if len(columns) != 1:
-        found = examples([f"{labels.judge} under {labels.prompt}" for labels in columns]) or "none"
-        raise UsageError(
-            f"{plan.judgments}: expected the grades of one judge under one prompt of {prompt.name} (--judge NAME), "
-            f"found {found}"
-        )
-    (labels,) = columns
+    labels = only_judge(columns, str(plan.judgments), f"one prompt of {prompt.name}")
     grades = {level.grade for level in prompt.scale.levels}
     if alien := sorted({label.grade for label in labels.labels if label.grade is not None} - grades):
         raise UsageError(

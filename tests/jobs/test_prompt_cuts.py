@@ -147,7 +147,7 @@ def test_cuts_come_before_the_first_table_which_may_be_none(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changed", "more", "told"),
     [
-        ({"expected": None}, {}, "server/m gave no label probabilities of responses with gold"),
+        ({"expected": None}, {}, r"no cuts for server/m: the judge gave no label probabilities \(--logprobs"),
         ({"digest": "0" * 64}, {}, "has changed since these judgments were made"),
         ({"prompt": "groundedness/yes_no"}, {}, "expected the grades of one judge under groundedness/graded"),
         ({}, {"judge": "server/x"}, "found none"),
@@ -169,7 +169,7 @@ def test_dev_gold_of_three_topics_is_needed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="sealed test grades: cuts are fitted to grades of dev topics"):
         cut(tmp_path, tmp_path / "split" / "test.jsonl")
     first = [one for one in gold_rows(WORLD) if one.topic_id in ("1", "2")]
-    with pytest.raises(InputError, match=r"expected grades of 3 dev topics or more.*found 2 topics"):
+    with pytest.raises(InputError, match=r"no cuts for server/m: 2 dev topics, and 3 are the least"):
         cut(tmp_path, write_gold(tmp_path / "two.jsonl", first))
 
 

@@ -23,9 +23,9 @@ from judge.extra.improve.showing import FEWEST, set_aside, showing_examples
 from judge.gold.rows import GoldRow, deciding
 from judge.io.ids import natural_key
 from judge.io.steps import Step, Steps
-from judge.io.text import count
 from judge.jobs.calibration.inputs import make_comparison
 from judge.jobs.calibration.labels import CalibrationJudges
+from judge.jobs.prompt_files import comments_warning
 from judge.records import Criterion
 
 _NUMBERED = "{}-{}-{}"
@@ -198,12 +198,8 @@ class WordingSearch:
         topics = sorted({row.topic_id for row in parts.shown}, key=natural_key)
         noun = "topic" if len(topics) == 1 else "topics"
         self.notes.append(f"Examples are of {noun} {', '.join(topics)}, which left the comparison on dev.")
-        comments = sum(example.comment is not None for example in criterion.examples)
-        if comments:
-            self.notes.append(
-                f"{count(comments, 'example')} with an assessor's comment, which may name people: read `comment` in "
-                f"candidates/{criterion.variant}.md before it is published."
-            )
+        if warning := comments_warning(criterion.examples, f"candidates/{criterion.variant}.md"):
+            self.notes.append(f"{warning}.")
 
     def _compare_on(self, rows: tuple[GoldRow, ...]) -> None:
         """Compare candidates on these rows of dev from now on."""

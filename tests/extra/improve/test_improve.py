@@ -314,7 +314,7 @@ def test_comments_in_examples_are_pointed_out(tmp_path: Path) -> None:
     outcome = found(tmp_path, sealed=False, gold=[gold], model=careful_judge({"": 0.3}), ways=["examples"])
     assert outcome.ledger.notes[1] == (
         "4 examples with an assessor's comment, which may name people: read `comment` in "
-        "candidates/graded-examples.md before it is published."
+        "candidates/graded-examples.md before it is sent or published."
     )
 
 
