@@ -22,6 +22,7 @@ from judge.calibrate.findings import Calibration
 from judge.calibrate.panel import Panel
 from judge.errors import InputError, UsageError
 from judge.extra.improve import GainWord, Wordings, word_of_gain
+from judge.extra.improve.ledger import make_ledger
 from judge.extra.improve.page import (
     CANDIDATES,
     OUTCOME,
@@ -79,7 +80,9 @@ def improve_prompt(
             search.run(shown.steps)
             labeled = label_test(search, now)
             labeled = labeled._replace(
-                warnings=asking.notes([model for judge in judges.judges for model in judge.models], search.results),
+                warnings=asking.notes(
+                    [model for judge in judges.judges for model in judge.models], search.grades.results
+                ),
                 accounts=asking.accounts,
             )
         return _outcome(plan, search, labeled, now, shown.steps)
@@ -115,14 +118,14 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
     """
     judges = search.judges
     inputs = judges.inputs
-    chosen = search.chosen
-    dev_labels = search.labels()
+    chosen = search.grades.chosen
+    dev_labels = search.grades.labels()
     (judge,) = judges.judges
     endpoints = {model.name: model.endpoint for model in judge.models if model.endpoint}
     if judges.seal is None or chosen is search.first:
         labels = with_baselines(inputs, judges.dev, dev_labels)
         return LabeledGold(judges.dev, labels, None, (), endpoints=endpoints)
-    best = search.wordings.best
+    best = search.grades.wordings.best
     asked = {
         "improved": search.first.digest,
         **question_to_gold(inputs, [best] if best else [], endpoints),
@@ -134,8 +137,8 @@ def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
                 f"{inputs.plan.test}: no sealed grade of {chosen.name} is of a response in the pool; the seal was not "
                 "opened"
             )
-        search.ask([search.first, chosen], rows)
-        return search.labels()
+        search.grades.ask([search.first, chosen], rows)
+        return search.grades.labels()
 
     rows, labels, record = open_test(
         inputs, now, asked, dev_labels, held_out, beside=(search.first.prompt_id, chosen.prompt_id)
@@ -148,28 +151,29 @@ def _outcome(
 ) -> ImproveOutcome:
     """What the labels come to; the files are written."""
     inputs = search.judges.inputs
+    chosen = search.grades.chosen
     panels, unmatched = make_comparison(inputs, labeled.rows, labeled.labels)
-    panels = tuple(search.first_in_front(panel) for panel in panels)
+    panels = tuple(search.grades.first_in_front(panel) for panel in panels)
     found = compare_labels(inputs, labeled, panels, unmatched, steps)
     (panel,) = panels
     gain = None
     warnings = found.warnings
     if labeled.record is not None:
         tested = Wordings(panel, "test", search.first.prompt_id)
-        gain = tested.gain(tested.columns[search.chosen.prompt_id], plan.resampling_seed)
+        gain = tested.gain(tested.columns[chosen.prompt_id], plan.resampling_seed)
         warnings += _missing_in_test(tested, search)
     word, because = word_of(plan, search, gain)
     seal = labeled.record.seal if labeled.record else None
     entries = certified(inputs, panels, found, seal, labeled.endpoints)
     certificate = make_certificate(entries, now.date().isoformat())
-    ledger = search.ledger(_seen(found, panel))
+    ledger = make_ledger(plan, search, _seen(found, panel))
     outcome = ImproveOutcome(
         word=word,
         because=because,
         ledger=ledger,
         first=search.first.prompt_id,
-        chosen=search.chosen.prompt_id,
-        prompt=plan.out / "chosen" / f"{search.chosen.variant}.md",
+        chosen=chosen.prompt_id,
+        prompt=plan.out / "chosen" / f"{chosen.variant}.md",
         gain=gain,
         certificate=certificate,
         warnings=warnings,
@@ -177,12 +181,12 @@ def _outcome(
     )
     steps(Step("writing"))
     files: dict[str, bytes] = {
-        **{f"candidates/{variant}.md": text.encode() for variant, text in search.contents.items()},
-        f"chosen/{search.chosen.variant}.md": search.contents[search.chosen.variant].encode(),
+        **{f"candidates/{variant}.md": text.encode() for variant, text in search.candidates.contents.items()},
+        f"chosen/{chosen.variant}.md": search.candidates.contents[chosen.variant].encode(),
         CANDIDATES: candidates_tsv(ledger),
         OUTCOME: outcome_tsv(outcome),
         PAGE: improve_markdown(outcome),
-        **answer_files(search.results),
+        **answer_files(search.grades.results),
         CERTIFICATE: certificate_bytes(certificate, plan.out / CERTIFICATE),
     }
     replace_folder(plan.out, files, RECORD, inputs=inputs.plan.gold, last=CERTIFICATE)
@@ -192,7 +196,7 @@ def _outcome(
 def _missing_in_test(tested: Wordings, search: WordingSearch) -> tuple[str, ...]:
     """A warning for each of the two prompts that has no grade of some sealed items."""
     warnings = []
-    for prompt, effect in ((search.first, "larger"), (search.chosen, "smaller")):
+    for prompt, effect in ((search.first, "larger"), (search.grades.chosen, "smaller")):
         column = tested.columns[prompt.prompt_id]
         if missing := tested.missing(column):
             warnings.append(
@@ -216,9 +220,9 @@ def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> 
         if gain.low is None:
             return word, f"no interval of the gain: {gain.reason}"
         return word, "the interval holds 0" if word == "INCONCLUSIVE" else "the interval does not lie above 0"
-    if search.chosen is search.first:
+    if search.grades.chosen is search.first:
         tried = "no candidate agreed better on dev"
-        if all(entry.criterion in (None, search.first) for entry in search.entries):
+        if all(entry.criterion in (None, search.first) for entry in search.candidates.entries):
             tried = "nothing was tried"
         return "NOT GAINED", tried if plan.test is None else f"{tried}, so the seal stays closed"
     beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)

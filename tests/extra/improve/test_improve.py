@@ -691,7 +691,7 @@ def test_an_optimizer_that_fails_ends_in_words(tmp_path: Path, monkeypatch: pyte
 
 
 def test_an_optimizer_tries_no_more_than_there_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.extra.improve.search.MOST_TRIED", 3)
+    monkeypatch.setattr("judge.extra.improve.entries.MOST_TRIED", 3)
     refusals = []
 
     def optimize(round_: Round) -> list[str]:
