@@ -12,7 +12,7 @@ these as JSON.
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -221,9 +221,7 @@ def platform_rows(
     lacking += (name for name in asked if name not in sheet.columns and not _is_stem(name, sheet.columns, platform))
     if lacking:
         field = "worker" if lacking == [worker] else "response_id"
-        heads = ", ".join(map(shown, sheet.columns[:20]))
-        message = f"no column {', '.join(dict.fromkeys(lacking))}; found {heads}: name it, as in --column {field}=NAME"
-        problems.append(sheet.problem("missing_column", "line 1", message))
+        problems.append(sheet.problem("missing_column", "line 1", _no_columns(lacking, sheet.columns, field)))
         return
     if not labels:
         problems.append(sheet.problem("missing_column", "line 1", _no_label(answers, columns, layout)))
@@ -246,6 +244,12 @@ def platform_rows(
             **_remarks(sheet, platform),
         )
         yield rows.filter((pl.col(fields[0]) != "") | (pl.col("label") != ""))
+
+
+def _no_columns(lacking: Iterable[str], columns: Sequence[str], field: str) -> str:
+    """Say which columns are missing, and how a field names one."""
+    heads = ", ".join(map(shown, columns[:20]))
+    return f"no column {', '.join(dict.fromkeys(lacking))}; found {heads}: name it, as in --column {field}=NAME"
 
 
 def _remarks(sheet: LabelSheet, platform: Platform) -> dict[str, "pl.Expr"]:

@@ -95,6 +95,7 @@ class StoreTables(NamedTuple):
         return statement.format(**self._asdict())
 
 
+_SHARED = "SELECT CAST(assessor AS TEXT), sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"
 _PEOPLE = "SELECT assessor, name, token FROM {people} ORDER BY assessor"
 _TASKS = "SELECT * FROM {tasks} ORDER BY assessor, place"
 _GIVEN = "SELECT number, assessor, item, criterion, grade, comment, undoes FROM {labels} ORDER BY number"
@@ -174,12 +175,8 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         self._tasks: dict[str, list[DeskTask]] = {seat.path: [] for seat in self.seats}
         for assessor, place, item, criterion in read(self._names.sql(_TASKS)):
             self._tasks[str(assessor)].append(DeskTask(place, item - 1, criterion))
-        self.shared = dict.fromkeys(self._tasks, 0)
-        """How many tasks of each seat are of items that every assessor labels."""
-        if not self.adjudicates:
-            sums = "SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"
-            for assessor, shared in read(sums):
-                self.shared[str(assessor)] = shared
+        self.shared = dict.fromkeys(self._tasks, 0) | ({} if self.adjudicates else dict(read(_SHARED)))
+        """How many tasks of each seat are of items that every assessor labels; an item is adjudicated once."""
         self._named = {
             item - 1: (turn_id, response_id)
             for item, turn_id, response_id in read("SELECT item, turn_id, response_id FROM item")

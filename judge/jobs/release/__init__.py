@@ -128,9 +128,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
     return Printout(
         parts=(tuple(f"accepted: {problem.file}: {problem.path}: {problem.message}" for problem in left),),
         files=(out,),
-        warnings=tuple(
-            f"warning: {line}" for line in (*judged.warnings, *_warnings(judged, own, passage_text=plan.passage_text))
-        ),
+        warnings=tuple(f"warning: {line}" for line in _warnings(judged, own, passage_text=plan.passage_text)),
         notes=tuple(notes),
     )
 
@@ -204,7 +202,7 @@ def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
 
 
 def _warnings(judged: JudgedFolder, own: Mapping[str, Path], *, passage_text: bool) -> tuple[str, ...]:
-    lines: list[str] = []
+    lines = [*judged.warnings]
     if judged.manifest.get("status") != "complete":
         lines.append("this was a trial: only some of the responses were judged")
     for part in prompt_parts(judged, own, passage_text=passage_text):
