@@ -105,6 +105,11 @@ class JobProgress:
             return self._report or (lambda progress: None)
         return self._reporters.setdefault(judge, Reporter(judge, self._line, self._report))
 
+    def say(self, text: str) -> None:
+        """Say a line where a line is shown, before what it is about begins."""
+        if self._line is not None:
+            self._line.say(text)
+
     def close(self) -> None:
         """Say how far each judge came that did not come to its end."""
         for reporter in self._reporters.values():

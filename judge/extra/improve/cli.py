@@ -17,8 +17,8 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
     last one. Then the best wording is asked with graded responses of dev as examples, and where the judge gives label
     probabilities, cut points are fitted, without a call. At the end the sealed test is opened once: GAINED if the 95 %
     interval of the paired gain over the first prompt, over topics, lies above 0; NOT GAINED if none of it does; else
-    INCONCLUSIVE. Without --test the word is UNPROVEN. Exit code 0 only for GAINED. The same command goes on where an
-    earlier one stopped, and pays for nothing twice.
+    INCONCLUSIVE. Without --test, or with fewer than 5 topics in it, the word is UNPROVEN. Exit code 0 only for GAINED.
+    The same command goes on where an earlier one stopped, and pays for nothing twice.
     """
     if trial.dry_run:
         with progress("reading gold") as line:
@@ -36,6 +36,8 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
             print_calls(row, {"wordings at most": f"{row.judgments:,}"})
         if forecast.counts["test_judgments"]:
             print_fact("test grades", f"at most {forecast.counts['test_judgments']:,} judgments on top")
+        for note in forecast.notes:
+            print_fact("no proof", note)
         print_forecast(forecast)
         return 0
     with progress("reading gold") as line:

@@ -16,12 +16,12 @@ from judge.ask.opening import recalls
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Task
-from judge.ask.results import FAILURES, JUDGMENTS, Labels
+from judge.ask.results import FAILURES, JUDGMENTS
 from judge.calibrate.certificate import certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.panel import Panel
 from judge.errors import InputError, UsageError
-from judge.extra.improve import GainWord, Wordings, word_of_gain
+from judge.extra.improve import Wordings
 from judge.extra.improve.ledger import make_ledger
 from judge.extra.improve.page import (
     CANDIDATES,
@@ -35,20 +35,18 @@ from judge.extra.improve.page import (
 from judge.extra.improve.plan import ImprovePlan
 from judge.extra.improve.proposers import ModelProposer, PreparedWordings, models_of, open_proposer
 from judge.extra.improve.rewriting import RefusedWordingError, checked_wording, rewriting_prompt, standing, with_variant
+from judge.extra.improve.sealed import SealedTest
 from judge.extra.improve.search import WordingSearch
 from judge.extra.improve.showing import DevParts, set_aside, showing_examples
 from judge.gold.rows import GoldRow
-from judge.gold.seal import SEAL
 from judge.io.files import read_stored
 from judge.io.folder import refuse_foreign, replace_folder
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.io.text import count
 from judge.jobs.calibration import CERTIFICATE, compare_labels
 from judge.jobs.calibration.certifying import certified
-from judge.jobs.calibration.inputs import CalibrationInputs, make_comparison, with_baselines
-from judge.jobs.calibration.labels import CalibrationJudges, LabeledGold, answer_files, question_to_gold
-from judge.jobs.calibration.look import open_test
-from judge.records import Criterion, Estimate
+from judge.jobs.calibration.inputs import CalibrationInputs, make_comparison
+from judge.jobs.calibration.labels import CalibrationJudges, LabeledGold, answer_files
+from judge.records import Criterion
 
 RECORD = "improve.sha256"
 
@@ -73,19 +71,22 @@ def improve_prompt(
         proposer = open_proposer(plan, keys=not recalls(plan.out))
         judges = CalibrationJudges(inputs, beside=models_of(proposer))
         check_dev_topics(judges.dev, first)
+        test = SealedTest(plan, judges, first)
+        if test.unproven:
+            shown.say(f"no gain can be proven: {test.unproven}")
         with Asking(judges.place, judges.pool, judges.turns, shown) as asking:
             if isinstance(proposer, ModelProposer):
                 proposer.asking = asking
             search = WordingSearch(plan, judges, asking, first=first, content=content, proposer=proposer)
             search.run(shown.steps)
-            labeled = label_test(search, now)
+            labeled = test.label(search, now)
             labeled = labeled._replace(
                 warnings=asking.notes(
                     [model for judge in judges.judges for model in judge.models], search.grades.results
                 ),
                 accounts=asking.accounts,
             )
-        return _outcome(plan, search, labeled, now, shown.steps)
+        return _outcome(plan, search, test, labeled, now, shown.steps)
 
 
 def check_folder(plan: ImprovePlan) -> None:
@@ -111,43 +112,8 @@ def check_dev_topics(dev: Sequence[GoldRow], first: Criterion) -> None:
         raise InputError(f"no grade of {first.name} that is not held out: `judge gold split` makes a dev part")
 
 
-def label_test(search: WordingSearch, now: datetime) -> LabeledGold:
-    """The labels of both parts: with a better wording and sealed grades, these are opened once; else they stay closed.
-
-    The first prompt and the chosen one are asked before the seal is opened, so that the look names what it compares.
-    """
-    judges = search.judges
-    inputs = judges.inputs
-    chosen = search.grades.chosen
-    dev_labels = search.grades.labels()
-    (judge,) = judges.judges
-    endpoints = {model.name: model.endpoint for model in judge.models if model.endpoint}
-    if judges.seal is None or chosen is search.first:
-        labels = with_baselines(inputs, judges.dev, dev_labels)
-        return LabeledGold(judges.dev, labels, None, (), endpoints=endpoints)
-    best = search.grades.wordings.best
-    asked = {
-        "improved": search.first.digest,
-        **question_to_gold(inputs, [best] if best else [], endpoints),
-    }
-
-    def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
-        if not judges.tasks(rows, [chosen]):
-            raise InputError(
-                f"{inputs.plan.test}: no sealed grade of {chosen.name} is of a response in the pool; the seal was not "
-                "opened"
-            )
-        search.grades.ask([search.first, chosen], rows)
-        return search.grades.labels()
-
-    rows, labels, record = open_test(
-        inputs, now, asked, dev_labels, held_out, beside=(search.first.prompt_id, chosen.prompt_id)
-    )
-    return LabeledGold(rows, labels, record, (), endpoints=endpoints)
-
-
 def _outcome(
-    plan: ImprovePlan, search: WordingSearch, labeled: LabeledGold, now: datetime, steps: Steps
+    plan: ImprovePlan, search: WordingSearch, test: SealedTest, labeled: LabeledGold, now: datetime, steps: Steps
 ) -> ImproveOutcome:
     """What the labels come to; the files are written."""
     inputs = search.judges.inputs
@@ -161,8 +127,8 @@ def _outcome(
     if labeled.record is not None:
         tested = Wordings(panel, "test", search.first.prompt_id)
         gain = tested.gain(tested.columns[chosen.prompt_id], plan.resampling_seed)
-        warnings += _missing_in_test(tested, search)
-    word, because = word_of(plan, search, gain)
+        warnings += test.missing(tested, search)
+    word, because = test.word(search, gain)
     seal = labeled.record.seal if labeled.record else None
     entries = certified(inputs, panels, found, seal, labeled.endpoints)
     certificate = make_certificate(entries, now.date().isoformat())
@@ -193,43 +159,9 @@ def _outcome(
     return outcome
 
 
-def _missing_in_test(tested: Wordings, search: WordingSearch) -> tuple[str, ...]:
-    """A warning for each of the two prompts that has no grade of some sealed items."""
-    warnings = []
-    for prompt, effect in ((search.first, "larger"), (search.grades.chosen, "smaller")):
-        column = tested.columns[prompt.prompt_id]
-        if missing := tested.missing(column):
-            warnings.append(
-                f"{prompt.prompt_id} has no grade of {count(missing, 'sealed item')} ({tested.why_missing(column)}): "
-                f"they count as the farthest ones, which makes the gain {effect}"
-            )
-    return tuple(warnings)
-
-
 def _seen(found: Calibration, panel: Panel) -> int:
     """How many questions the sealed grades have been opened for, this one included."""
     return next((looks.number for looks in found.looks if looks.criterion == panel.criterion), 0)
-
-
-def word_of(plan: ImprovePlan, search: WordingSearch, gain: Estimate | None) -> tuple[GainWord, str]:
-    """The word, and why it is not GAINED."""
-    if gain is not None:
-        word = word_of_gain(gain)
-        if word == "GAINED":
-            return word, ""
-        if gain.low is None:
-            return word, f"no interval of the gain: {gain.reason}"
-        return word, "the interval holds 0" if word == "INCONCLUSIVE" else "the interval does not lie above 0"
-    if search.grades.chosen is search.first:
-        tried = "no candidate agreed better on dev"
-        if all(entry.criterion in (None, search.first) for entry in search.candidates.entries):
-            tried = "nothing was tried"
-        return "NOT GAINED", tried if plan.test is None else f"{tried}, so the seal stays closed"
-    beside = any((path if path.is_dir() else path.parent).joinpath(SEAL).exists() for path in plan.gold)
-    how = "--test names the sealed grades beside them" if beside else "`judge gold split` seals some topics for --test"
-    unsealed = any(row.split == "test" for row in search.judges.inputs.gold.rows)
-    what = "the test grades in --gold are not sealed" if unsealed else "gold has no test topics here"
-    return "UNPROVEN", f"{what}; {how}"
 
 
 def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast:
@@ -243,6 +175,7 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
     proposer = open_proposer(plan, keys=False)
     judges = CalibrationJudges(inputs, dry=True, beside=models_of(proposer))
     check_dev_topics(judges.dev, first)
+    test = SealedTest(plan, judges, first)
     most = plan.variants * plan.rounds
     wordings: list[Criterion] = [first]
     if proposer is None:
@@ -265,14 +198,14 @@ def forecast_improvement(plan: ImprovePlan, steps: Steps = quiet) -> JobForecast
         if isinstance(proposer, ModelProposer):
             rows += forecasts.forecast(*_proposals(proposer, judges, content, plan))
     items = len(judges.tasks(judges.dev, [first]))
-    sealed = len(judges.seal.test.items) if judges.seal else 0
+    sealed = len(judges.seal.test.items) if judges.seal and not test.unproven else 0
     counts = {
         "items": items,
         "wordings": len(wordings) - 1,
         "with_examples": len(judges.tasks(parts.compared, [first])) if parts.shown else 0,
         "test_judgments": 2 * sealed,
     }
-    return JobForecast(counts, rows)
+    return JobForecast(counts, rows, (test.unproven,) if test.unproven else ())
 
 
 def _with_examples(

@@ -172,6 +172,65 @@ def test_test_grades_without_a_seal_prove_nothing(tmp_path: Path) -> None:
     assert len(judge.seen) == 240  # type: ignore[attr-defined]
 
 
+def test_a_test_of_too_few_topics_stays_closed_which_is_said_before_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "a test of 4 topics proves no gain (5 are the least), so the seal stays closed"
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    honest = judge._function
+    said_first: list[str] = []
+
+    def listening(messages: Messages) -> Any:
+        said_first.append(capsys.readouterr().err)
+        return honest(messages)
+
+    judge._function = listening
+    plan = improving(
+        tmp_path, world=tuple(items(topics=8, each=6)), model=judge, proposer=written(tmp_path, "counting", CARE)
+    )
+    forecast = forecast_improvement(plan)
+    assert (forecast.counts["test_judgments"], forecast.notes) == (0, (why,))
+    outcome = improve_prompt(plan, progress=True)
+    assert f"no gain can be proven: {why}" in said_first[0]
+    assert (outcome.word, outcome.because) == ("UNPROVEN", why)
+    assert (outcome.chosen, outcome.gain, outcome.ledger.openings) == ("groundedness/counting", None, 0)
+    assert openings(tmp_path) == 0
+    # Nobody asks about the responses of the test.
+    assert len(judge.seen) == 2 * 24  # type: ignore[attr-defined]
+
+
+def test_only_topics_with_sealed_grades_of_the_criterion_count(tmp_path: Path) -> None:
+    world = tuple(items(topics=30, each=6))
+    write_pool(tmp_path / "pool", pool(world))
+    write_split(gold_rows(world), 0.5, 1, tmp_path / "first")
+    sealed = [json.loads(line)["topic_id"] for line in (tmp_path / "first/test.jsonl").read_text().splitlines()]
+    few = set(list(dict.fromkeys(sealed))[:4])
+    rows = []
+    for one in gold_rows(world):
+        other = one.topic_id in sealed and one.topic_id not in few
+        rows.append(replace(one, criterion="completeness" if other else "groundedness"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(seal, "split_topics", lambda *_: frozenset(sealed))
+        write_split(rows, 0.5, 1, tmp_path / "split")
+    wordings = written(tmp_path, "counting", CARE)
+    outcome = found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=wordings)
+    assert (outcome.word, openings(tmp_path)) == ("UNPROVEN", 0)
+    assert outcome.because.startswith("a test of 4 topics")
+
+
+def test_themes_count_where_they_are_what_is_independent(tmp_path: Path) -> None:
+    world = []
+    for place, one in enumerate(items(topics=30, each=6)):
+        theme, number = divmod(place // 6, 5)
+        world.append(replace(one, turn_id=f"{theme + 1}-{number + 1}_{place % 6 + 1}"))
+    write_pool(tmp_path / "pool", pool(world))
+    write_split(gold_rows(world), 0.5, 1, tmp_path / "split", "theme")
+    wordings = written(tmp_path, "counting", CARE)
+    outcome = found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=wordings, cluster="theme")
+    assert (outcome.word, openings(tmp_path)) == ("UNPROVEN", 0)
+    assert outcome.because.startswith("a test of 3 themes")
+
+
 def test_another_search_on_opened_grades_is_counted(tmp_path: Path) -> None:
     judge = careful_judge({CARE: 0.1, "Look twice.": 0.2, "": 0.6})
     found(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
@@ -498,9 +557,7 @@ def test_a_seal_is_not_opened_for_grades_of_another_criterion(tmp_path: Path, mo
     monkeypatch.setattr(seal, "split_topics", lambda *_: tested)
     write_pool(tmp_path / "pool", pool(WORLD))
     seal.write_split(rows, 0.5, 1, tmp_path / "split")
-    with pytest.raises(InputError, match="no sealed grade of groundedness is of a response in the pool"):
-        found(tmp_path, model=careful_judge({CARE: 0.1, "": 0.6}), proposer=written(tmp_path, "counting", CARE))
-    assert openings(tmp_path) == 0
+    refused(tmp_path, InputError, "no sealed grade of groundedness is of a response in the pool")
 
 
 # A model that proposes
