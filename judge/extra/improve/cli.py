@@ -17,8 +17,9 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
     last one. Then the best wording is asked with graded responses of dev as examples, and where the judge gives label
     probabilities, cut points are fitted, without a call. At the end the sealed test is opened once: GAINED if the 95 %
     interval of the paired gain over the first prompt, over topics, lies above 0; NOT GAINED if none of it does; else
-    INCONCLUSIVE. Without --test, or with fewer than 5 topics in it, the word is UNPROVEN. Exit code 0 only for GAINED.
-    The same command goes on where an earlier one stopped, and pays for nothing twice.
+    INCONCLUSIVE. Without --test, or with fewer than 5 topics in it, the word is UNPROVEN. Exit code 0 only for GAINED,
+    3 where answers on the test failed, which keep it closed. The same command goes on where an earlier one stopped, and
+    pays for nothing twice.
     """
     if trial.dry_run:
         with progress("reading gold") as line:
@@ -53,6 +54,8 @@ def main(plan: ImprovePlan, trial: DryRunOption, output: TableFormat, file: File
     say_all(outcome.warnings, "Warning: ")
     say_accounts(outcome.accounts)
     say(f"the prompt: {outcome.prompt}; everything else is beside it; start with improve.md there")
+    if outcome.is_unfinished:
+        return 3
     return 0 if outcome.word == "GAINED" else 1
 
 

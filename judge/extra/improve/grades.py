@@ -29,13 +29,14 @@ class CandidateGrades:
         self._first = first
         self._compared: Wordings | None = None
 
-    def ask(self, criteria: Sequence[Criterion], rows: Sequence[GoldRow]) -> None:
-        """Ask about graded items under prompts; an OperationalError where the budget ends before."""
+    def ask(self, criteria: Sequence[Criterion], rows: Sequence[GoldRow]) -> Sequence[Judgment | Failure]:
+        """What the judge says of graded items under prompts; an OperationalError where the budget ends before."""
         (judge,) = self.judges.judges
         results = self._asking.ask(judge, self.judges.tasks(rows, criteria))
         self.results.extend(results)
         self._compared = None
         refuse_spent(results)
+        return results
 
     def compare_on(self, rows: tuple[GoldRow, ...]) -> None:
         """Compare candidates on these rows of dev from now on."""

@@ -100,6 +100,11 @@ class ImproveOutcome(Record, frozen=True):
     accounts: tuple[JudgeAccount, ...]
 
     @property
+    def is_unfinished(self) -> bool:
+        """Whether the test waits for answers that the same command asks for again."""
+        return self.word == "INCONCLUSIVE" and self.gain is None
+
+    @property
     def calls(self) -> int:
         """How many calls the judge and the proposer took, in all commands."""
         return sum(account.results.calls for account in self.accounts)

@@ -1,7 +1,10 @@
 """The sealed test of a search: whether it can prove a gain, its one opening, and the word."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 
+from judge.ask.records import Failure, Judgment
 from judge.ask.results import Labels
 from judge.errors import InputError
 from judge.extra.improve import GainWord, Wordings, word_of_gain
@@ -15,7 +18,12 @@ from judge.jobs.calibration.inputs import with_baselines
 from judge.jobs.calibration.labels import CalibrationJudges, LabeledGold, question_to_gold
 from judge.jobs.calibration.look import open_test
 from judge.records import Criterion, Estimate
+from judge.results.turns import HARNESS
 from judge.stats.resampling import FEWEST_RESAMPLED
+
+
+class _UnansweredError(Exception):
+    """Answers on the test are missing that another call may give."""
 
 
 class SealedTest:
@@ -28,6 +36,8 @@ class SealedTest:
         self._first = first
         self.unproven = self._why_unproven()
         """Why no gain can be proven, whatever is found on dev; empty where one can."""
+        self.unanswered = ""
+        """Which answers are missing for which the seal stays closed; empty where none is."""
 
     def _why_unproven(self) -> str:
         """By which responses have sealed grades under the criterion; what these grades are stays unread."""
@@ -70,9 +80,15 @@ class SealedTest:
         dev_labels = search.grades.labels()
         (judge,) = judges.judges
         endpoints = {model.name: model.endpoint for model in judge.models if model.endpoint}
+        closed = LabeledGold(
+            rows=judges.dev,
+            labels=with_baselines(inputs, judges.dev, dev_labels),
+            record=None,
+            warnings=(),
+            endpoints=endpoints,
+        )
         if self.unproven or chosen is self._first:
-            labels = with_baselines(inputs, judges.dev, dev_labels)
-            return LabeledGold(judges.dev, labels, None, (), endpoints=endpoints)
+            return closed
         best = search.grades.wordings.best
         asked = {
             "improved": self._first.digest,
@@ -80,13 +96,16 @@ class SealedTest:
         }
 
         def held_out(rows: tuple[GoldRow, ...]) -> tuple[Labels, ...]:
-            search.grades.ask([self._first, chosen], rows)
+            _refuse_unanswered(search.grades.ask([self._first, chosen], rows))
             return search.grades.labels()
 
-        rows, labels, record = open_test(
-            inputs, now, asked, dev_labels, held_out, beside=(self._first.prompt_id, chosen.prompt_id)
-        )
-        return LabeledGold(rows, labels, record, (), endpoints=endpoints)
+        beside = (self._first.prompt_id, chosen.prompt_id)
+        try:
+            rows, labels, record = open_test(inputs, now, asked, dev_labels, held_out, beside)
+        except _UnansweredError as error:
+            self.unanswered = str(error)
+            return closed
+        return closed._replace(rows=rows, labels=labels, record=record)
 
     def missing(self, tested: Wordings, search: WordingSearch) -> tuple[str, ...]:
         """A warning for each of the two prompts that has no grade of some sealed items."""
@@ -114,4 +133,17 @@ class SealedTest:
             if all(entry.criterion in (None, self._first) for entry in search.candidates.entries):
                 tried = "nothing was tried"
             return "NOT GAINED", tried if self._plan.test is None else f"{tried}, so the seal stays closed"
+        if self.unanswered:
+            return "INCONCLUSIVE", self.unanswered
         return "UNPROVEN", self.unproven
+
+
+def _refuse_unanswered(results: Sequence[Judgment | Failure]) -> None:
+    """Refuse to compare on the items that a provider happened to answer."""
+    reasons = [result.reason for result in results if isinstance(result, Failure) and result.reason in HARNESS]
+    if reasons:
+        by_reason = ", ".join(f"{reason}: {number}" for reason, number in Counter(reasons).most_common())
+        raise _UnansweredError(
+            f"{len(reasons):,} of {count(len(results), 'answer')} on the test did not come ({by_reason}), so the seal "
+            "stays closed; the same command asks for them again"
+        )

@@ -16,7 +16,8 @@ from judge.ask.criteria import find_criterion, load_criterion
 from judge.ask.questions import failure
 from judge.ask.results import stored
 from judge.calibrate.certificate import read_certificate
-from judge.errors import ContextLengthError, InputError, OperationalError, UsageError
+from judge.cli import main
+from judge.errors import CallError, ContextLengthError, InputError, OperationalError, UsageError
 from judge.extra.improve import Wordings, word_of_gain
 from judge.extra.improve.job import forecast_improvement, improve_prompt
 from judge.extra.improve.page import ImproveOutcome, sentences
@@ -497,6 +498,85 @@ def test_grades_that_are_missing_in_the_test_are_told(tmp_path: Path) -> None:
         f"{GRADED} has no grade of {missing} sealed items (unreadable: {missing}): they count as the farthest ones, "
         "which makes the gain larger"
     ]
+
+
+def test_a_gain_is_not_read_off_the_items_that_a_provider_happened_to_answer(tmp_path: Path) -> None:
+    # Nothing is gained on the test, but what fails under the first prompt would count as the farthest grades.
+    judge = careful_judge({CARE: 0.6, "": 0.62})
+    honest = judge._function
+    plan = improving(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    test = {json.loads(line)["response_id"] for line in (tmp_path / "split/test.jsonl").read_text().splitlines()}
+
+    def failing(messages: Messages) -> Any:
+        number = int(re.findall(r"<response>\s*term(\d+)a", messages[1]["content"])[-1])
+        if CARE not in messages[0]["content"] and number % 2 and f"R{number:05}" in test:
+            raise CallError("status 503")
+        return honest(messages)
+
+    judge._function = failing
+    outcome = improve_prompt(plan)
+    failed = sum(int(name[1:]) % 2 for name in test)
+    assert failed == 45
+    because = (
+        "45 of 180 answers on the test did not come (provider_error: 45), so the seal stays closed; the same command "
+        "asks for them again"
+    )
+    assert (outcome.word, outcome.because, outcome.is_unfinished) == ("INCONCLUSIVE", because, True)
+    assert (outcome.chosen, outcome.gain, openings(tmp_path)) == ("groundedness/counting", None, 0)
+    assert sentences(outcome)[0] == f"INCONCLUSIVE: groundedness/counting agrees best on dev, and {because}."
+    (line,) = table(tmp_path / "out" / "outcome.tsv")
+    assert (line["word"], line["gain"], line["openings"], line["because"]) == ("INCONCLUSIVE", "", "0", because)
+    # The same call asks the rest alone, and the first look is one at all items.
+    judge._function = honest
+    asked = len(judge.seen)  # type: ignore[attr-defined]
+    whole = improve_prompt(plan)
+    assert len(judge.seen) - asked == 45  # type: ignore[attr-defined]
+    assert whole.gain is not None and (whole.gain.n, openings(tmp_path)) == (90, 1)
+    assert (whole.word, whole.because, whole.is_unfinished) == ("INCONCLUSIVE", "the interval holds 0", False)
+    (line,) = table(tmp_path / "out" / "outcome.tsv")
+    assert (line["n"], line["because"]) == ("90", "the interval holds 0")
+
+
+def test_a_budget_that_ends_in_the_test_leaves_the_seal_closed_and_the_same_call_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = careful_judge({CARE: 0.1, "": 0.6})
+    plan = improving(tmp_path, model=judge, proposer=written(tmp_path, "counting", CARE))
+    test = {json.loads(line)["response_id"] for line in (tmp_path / "split/test.jsonl").read_text().splitlines()}
+    asked = Asking.ask_model
+
+    def spent(self: Asking, model: Model, wanted: Any, *rest: Any) -> Any:
+        if wanted[0].response.response_id in test:
+            return stored([failure(task, model.name, "budget", "") for task in wanted], None)
+        return asked(self, model, wanted, *rest)
+
+    with monkeypatch.context() as patched, pytest.raises(OperationalError, match="the budget is spent"):
+        patched.setattr(Asking, "ask_model", spent)
+        improve_prompt(plan)
+    assert openings(tmp_path) == 0
+    outcome = improve_prompt(plan)
+    assert (outcome.word, openings(tmp_path)) == ("GAINED", 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "opened", "code"),
+    [
+        ("GAINED", True, 0),
+        ("NOT GAINED", True, 1),
+        ("INCONCLUSIVE", True, 1),
+        ("INCONCLUSIVE", False, 3),
+        ("UNPROVEN", False, 1),
+    ],
+)
+def test_the_exit_code_says_whether_the_same_command_may_come_to_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: Any, opened: bool, code: int
+) -> None:
+    outcome = found(tmp_path, sealed=False, model=careful_judge({"": 0.3}), ways=["cuts"])
+    gain = Estimate(0.1, 0.05, 0.15, 90, 15) if opened else None
+    ended = replace(outcome, word=word, because="", gain=gain)
+    monkeypatch.setattr("judge.extra.improve.cli.improve_prompt", lambda plan, progress: ended)
+    options = ["--gold", "split", "--pool", "pool", "--prompt", GRADED, "--model", "baseline/overlap", "--out", "out"]
+    assert main(["improve", *options, "--ways", "cuts"]) == code
 
 
 def test_a_proposer_that_only_refuses_is_no_search(tmp_path: Path) -> None:
