@@ -95,6 +95,33 @@ def test_systems_in_a_column_are_runs_that_share_their_questions(tmp_path):
     assert tables.sources[0].keys == (("b", "q1_1"), ("b", "q2_1"), ("a", "q1_1"), ("a", "q2_1"))
 
 
+def test_ids_that_each_row_has_for_itself_do_not_part_the_questions_that_systems_share(tmp_path):
+    rows = [
+        {"id": number, "system": system, "question": question, "answer": f"{question} {system}"}
+        for number, (system, question) in enumerate([("a", "q"), ("a", "r"), ("b", "r"), ("b", "q")], 1)
+    ]
+    turns = [("a", "q1_1"), ("a", "q2_1"), ("b", "q2_1"), ("b", "q1_1")]
+    (source,) = tables_of(put(tmp_path / "t.jsonl", rows)).sources
+    assert list(source.keys) == turns
+    reason = "no two systems share an id in 'id', though they share questions"
+    assert source.said.endswith(f"not used: 'id'; {reason}, so the texts of questions tell them apart")
+    # So in a file a system; and where one id is shared, ids are of questions.
+    files = [put(tmp_path / f"{name}.jsonl", [row for row in rows if row["system"] == name]) for name in ("a", "b")]
+    assert [key for read in read_tables(files).sources for key in read.keys] == turns
+    rows[3]["id"] = 1
+    (source,) = tables_of(put(tmp_path / "t.jsonl", rows)).sources
+    assert list(source.keys) == [("a", "1_1"), ("a", "2_1"), ("b", "3_1"), ("b", "1_1")]
+    assert source.without_ids == ""
+
+
+def test_ids_that_cannot_name_turns_are_said_not_to_be_used(tmp_path):
+    rows = [{"id": f"case {number}", "question": "qr"[number], "answer": "a"} for number in range(2)]
+    (source,) = tables_of(put(tmp_path / "t.jsonl", rows)).sources
+    assert [turn_id for _, turn_id in source.keys] == ["q1_1", "q2_1"]
+    assert "id from" not in source.said
+    assert "not all of 'id' are letters and digits without spaces" in source.said
+
+
 def test_a_question_that_is_asked_again_is_another_turn_of_its_topic(tmp_path):
     tables = tables_of(put(tmp_path / "t.jsonl", [ROWS[0], ROWS[1], ROWS[0]]))
     assert [turn.turn_id for turn in tables.runs[0].run.turns] == ["q1_1", "q2_1", "q1_2"]  # type: ignore[union-attr]

@@ -23,7 +23,17 @@ from judge.runs.document import HEAD, Document, read_head
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace
-from judge.runs.formats.table_rows import ROLES, AnswerRow, Role, answer_rows, are_answers, columns_of, has_role
+from judge.runs.formats.table_rows import (
+    ROLES,
+    AnswerRow,
+    Role,
+    answer_rows,
+    are_answers,
+    columns_of,
+    has_role,
+    ids_are_of_rows,
+    why_without_ids,
+)
 from judge.runs.records import Exchange, Provenance, Response, Run, RunTurn, Topic, Turn
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".parquet")
@@ -41,6 +51,8 @@ class TableSource(msgspec.Struct, frozen=True):
     columns: Mapping[Role, str]
     keys: tuple[tuple[str, str], ...]
     """For each row, its run and its turn."""
+    without_ids: str = ""
+    """Why the ids of the table are not used, in words; "" where they are, or it has none."""
 
     @property
     def said(self) -> str:
@@ -50,7 +62,8 @@ class TableSource(msgspec.Struct, frozen=True):
         unused = [name for name in self.table.columns if name not in self.columns.values()]
         beside = f"; not used: {examples(map(shown, unused))}" if unused else ""
         named = f"{count(len(runs), 'run')} ({examples(map(shown, runs))})"
-        return f"{self.table.file}: a table of {count(len(self.keys), 'row')}, {named}: {taken}{beside}"
+        ids = f"; {self.without_ids}, so the texts of questions tell them apart" if self.without_ids else ""
+        return f"{self.table.file}: a table of {count(len(self.keys), 'row')}, {named}: {taken}{beside}{ids}"
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -187,8 +200,15 @@ def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | Non
         if columns is not None:
             tables.append((table, columns))
     refuse(problems, "tables of answers that cannot be read as runs")
+    of_rows = ids_are_of_rows(tables)
+    without_ids = [why_without_ids(table, columns, of_rows) for table, columns in tables]
+    for (_, columns), reason in zip(tables, without_ids, strict=True):
+        if reason:
+            del columns["id"]
     answers = _Answers(problems)
-    sources = [answers.take(table, columns) for table, columns in tables]
+    sources = [
+        answers.take(table, columns, reason) for (table, columns), reason in zip(tables, without_ids, strict=True)
+    ]
     refuse(problems, "tables of answers that cannot be read as runs")
     return Tables(tuple(sources), answers.runs(), answers.topics(), any("contexts" in columns for _, columns in tables))
 
@@ -292,7 +312,7 @@ class _Answers:
         """Topics whose turns the table numbers."""
         self._runs: dict[str, _TableRun] = {}
 
-    def take(self, table: RowTable, columns: Mapping[Role, str]) -> TableSource:
+    def take(self, table: RowTable, columns: Mapping[Role, str], without_ids: str) -> TableSource:
         """Add the rows of a table; what is wrong with them is added to the problems."""
         places: dict[tuple[str, str], str] = {}
         for row in answer_rows(table, columns, self._problems):
@@ -315,7 +335,7 @@ class _Answers:
             if other is not table:
                 message = f"the run {shown(run_id)} is also in {other.file}: name the systems in a column"
                 self._wrong(table, "the runs", message)
-        return TableSource(table.without_rows(), columns, tuple(places))
+        return TableSource(table.without_rows(), columns, tuple(places), without_ids)
 
     def _question_of(self, row: AnswerRow, table: RowTable) -> _Question:
         topic_id, number = self._names.name(row)

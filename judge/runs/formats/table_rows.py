@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import tokenize
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -83,6 +83,47 @@ def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem
     for message in wrong:
         problems.append(problem("wrong_table", table.file, "the columns", message))
     return None if wrong else columns
+
+
+def ids_are_of_rows(tables: Sequence[tuple[RowTable, Mapping[Role, str]]]) -> bool:
+    """Whether the systems of tables share questions and no id, as where each row has an id of its own."""
+    if len(tables) == 1 and "system" not in tables[0][1]:
+        return False
+    first_with_id: dict[str, str] = {}
+    """Id to the first system that has it."""
+    first_asked: dict[tuple[str, str], str] = {}
+    """Topic and question to the first system that has it."""
+    share_questions = False
+    for table, columns in tables:
+        for row in table.rows:
+            cells = {
+                role: plain_text(row.cells.get(columns[role]))
+                for role in ("id", "system", "topic", "question")
+                if role in columns
+            }
+            run_id = cells.get("system", table.file)
+            label = cells.get("id", "")
+            if label and first_with_id.setdefault(label, run_id) != run_id:
+                return False
+            asked = (cells.get("topic", ""), cells.get("question", ""))
+            if asked[1] and first_asked.setdefault(asked, run_id) != run_id:
+                share_questions = True
+    return share_questions
+
+
+def why_without_ids(table: RowTable, columns: Mapping[Role, str], of_rows: bool) -> str:
+    """Why the ids of a table cannot tell its questions apart, in words; "" where they can, or nothing else could.
+
+    `of_rows`: whether each row has an id of its own.
+    """
+    if "id" not in columns or "question" not in columns:
+        return ""
+    column = shown(columns["id"])
+    if not all(usable_turn_id(f"{plain_text(row.cells.get(columns['id']))}_1") for row in table.rows):
+        return f"not all of {column} are letters and digits without spaces"
+    if of_rows and "turn" not in columns:
+        return f"no two systems share an id in {column}, though they share questions"
+    return ""
 
 
 def _plain_name(name: str) -> str:
