@@ -16,6 +16,7 @@ from judge.gold import levels_said
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.ids import groups_of
 from judge.io.rows import FrameRow, RowTable, read_rows
+from judge.io.tabular import DECIMAL_COMMA
 from judge.io.text import count, did_you_mean, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
@@ -48,7 +49,7 @@ _NO_GRADE = re.compile(
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _WORDS = {"true": 1, "yes": 1, "pass": 1, "false": 0, "no": 0, "fail": 0}
 """What stands for the grades of two levels."""
-_GRADE = re.compile(r"-?[0-9]{1,9}(\.0+)?")
+_GRADE = re.compile(r"(-?[0-9]{1,9})(\.0+|,00?)?")
 
 
 class TableOfGrades(msgspec.Struct, frozen=True):
@@ -253,8 +254,8 @@ def grades_of(
         grade: int | None = None
         if text.lower() in _WORDS:
             grade = _WORDS[text.lower()]
-        elif _GRADE.fullmatch(text):
-            grade = int(text.partition(".")[0])
+        elif whole := _GRADE.fullmatch(text):
+            grade = int(whole[1])
         elif text:
             expected = f"a grade such as 2{levels_said(prompt)}, or yes or no"
             message = f"column {shown(column)}: expected {expected}; found {shown(cell)}"
@@ -330,6 +331,8 @@ def gold_in_pool(
     table = graded.table
     find = _finder(table, pool)
     gold: list[GoldRow] = []
+    first_grades: dict[tuple[str, str, str], tuple[int, str]] = {}
+    """Response, criterion and assessor to the first grade, and where it is."""
     for column in graded.graders["human"]:
         for row, grade in zip(table.rows, grades_of(graded, column, problems, criterion), strict=True):
             if grade is None:
@@ -343,13 +346,21 @@ def gold_in_pool(
                 message = "no criterion, and several were judged: expected one, or --criterion NAME"
                 problems.append(file_problem("missing_field", table.file, message, row.place))
                 continue
+            assessor = _text(row, graded.assessors) or column
+            first, where = first_grades.setdefault((found.response_id, named, assessor), (grade, row.place))
+            if grade != first:
+                message = (
+                    f"{named} grade {grade} by {shown(assessor)}, but {first} at {where}, and both rows are about one "
+                    f"answer to one question ({found.response_id}): expected one grade"
+                )
+                problems.append(file_problem("different_grades", table.file, message, row.place))
             gold.append(
                 GoldRow(
                     turn_id=found.turn_id,
                     topic_id=found.topic_id,
                     criterion=named,
                     grade=grade,
-                    assessor=_text(row, graded.assessors) or column,
+                    assessor=assessor,
                     response_id=found.response_id,
                     inclusion_probability=_inclusion(table, row, problems),
                 )
@@ -369,7 +380,7 @@ def _inclusion(table: RowTable, row: FrameRow, problems: list[Problem]) -> float
     if not text:
         return None
     with suppress(ValueError):
-        probability = float(text)
+        probability = float(re.sub(DECIMAL_COMMA, r"\1.\2", text))
         if 1e-9 <= probability <= 1:
             return probability
     message = f"column {shown(column)}: expected a probability above 0, at most 1; found {shown(text)}"
@@ -380,10 +391,13 @@ def _inclusion(table: RowTable, row: FrameRow, problems: list[Problem]) -> float
 def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse | str]:
     """From a row to its response, or to why it has none."""
     by_id = {response.response_id: response for response in pool.responses}
+    # As in `results.csv`, where no cell is a formula.
     by_run = groups_of(
-        ((entry.run_id, response.turn_id), response) for response in pool.responses for entry in response.runs
+        ((disarmed(entry.run_id), disarmed(response.turn_id)), response)
+        for response in pool.responses
+        for entry in response.runs
     )
-    by_text = groups_of((text_digest(response.text), response) for response in pool.responses)
+    by_text = groups_of((text_digest(disarmed(response.text)), response) for response in pool.responses)
     runs = {run_id for run_id, _ in by_run}
     only = next(iter(runs)) if len(runs) == 1 else ""
     # Where topics have several turns, a topic may be called as the question of another one.
@@ -410,7 +424,7 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
         question = _text(row, questions)
         turn_id = _text(row, turns) or (f"{label}_1" if label else "")
         run_id = _text(row, systems) or only
-        placed = by_run.get((run_id, turn_id), [])
+        placed = by_run.get((disarmed(run_id), disarmed(turn_id)), [])
         # An id may be that of another question, as in a table with topics, and a grade that of an earlier answer.
         fitting = [response for response in placed if not text or _words(text) in _said(response)]
         if not _text(row, turns) and not (single or text or question):
@@ -419,6 +433,8 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
             fitting = [response for response in fitting if _asks(pool, response, question)]
         if len(fitting) == 1:
             return fitting[0]
+        if not text and not run_id:
+            return f"{len(runs)} runs were judged, and the row names neither run nor answer: add a column of either"
         if not text:
             several = f"{len(fitting)} judged responses: a column response_id tells which"
             none = "no judged response for this question, and the row has no answer"
@@ -426,7 +442,8 @@ def _finder(table: RowTable, pool: Pool) -> Callable[[FrameRow], PooledResponse 
         if placed and not fitting and _text(row, turns):
             found = f"column {shown(answers)} has {shown(text)}"
             return f"run {shown(run_id)} was judged in turn {shown(turn_id)} by another answer than {found}"
-        found_by_text = [response for response in by_text.get(text_digest(text), []) if _asks(pool, response, question)]
+        same_text = by_text.get(text_digest(disarmed(text)), [])
+        found_by_text = [response for response in same_text if _asks(pool, response, question)]
         if len(found_by_text) > 1:
             names = ", ".join(response.response_id for response in found_by_text[:5])
             return f"{len(found_by_text)} judged responses have this text ({names}): a column response_id tells which"
@@ -445,7 +462,7 @@ def _words(text: str) -> str:
 def _asks(pool: Pool, response: PooledResponse, question: str) -> bool:
     """Whether a response may be to a question, which a row may lack, as a pool may."""
     turn = pool.turns.get(response.turn_id)
-    return not question or turn is None or _words(turn.utterance) == _words(question)
+    return not question or turn is None or disarmed(_words(turn.utterance)) == disarmed(_words(question))
 
 
 def _other_answer(named: PooledResponse, text: str, column: str | None) -> str:

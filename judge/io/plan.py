@@ -233,9 +233,9 @@ def _reasons(plan: type[Options], error: ValidationError) -> dict[str, str]:
         name = str(each["loc"][0]) if each["loc"] else ""
         field = plan.model_fields.get(name)
         written = option_of(name, field).name if field else name.replace("_", "-")
-        known = [option_of(one, other).name for one, other in plan.model_fields.items()]
         if field is None:
-            reasons.setdefault(written, f"no such option{did_you_mean(written, known)}")
+            # Only Python can name it, and there options have the names of fields.
+            reasons.setdefault(written, f"no such option{did_you_mean(name, plan.model_fields)}")
         else:
             reasons.setdefault(written, _reason(each["type"], each.get("ctx", {}), each["input"], each["msg"], field))
     return reasons

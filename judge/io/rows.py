@@ -202,6 +202,10 @@ def rows_of(frame: Any, name: str = "data") -> RowTable:
     """
     if isinstance(frame, RowTable):
         return frame
+    # Rows as dicts would keep the last of them.
+    names = [str(column) for column in getattr(frame, "columns", ())]
+    if repeated := sorted({column for column in names if names.count(column) > 1}):
+        raise UsageError(f"{name}: the table has {', '.join(map(shown, repeated))} more than once")
     if hasattr(frame, "to_dicts"):
         values = frame.to_dicts()
     elif hasattr(frame, "to_dict"):

@@ -68,6 +68,7 @@ def test_columns_of_grades_are_found_by_their_usual_names(tmp_path, header, huma
     [
         (["2", "0", "", "-1"], [2, 0, None, -1]),
         (["2.0", "1.00"], [2, 1]),
+        (['"2,0"', '"1,00"'], [2, 1]),
         (["Yes", "no", "PASS", "false"], [1, 0, 1, 0]),
     ],
 )
@@ -149,6 +150,51 @@ def test_a_persons_table_is_joined_to_what_was_judged(tmp_path, judged, names):
     outcome = calibrate_judges(CalibrationPlan(gold=path, judgments=judged))
     row = next(row for row in outcome.calibration.agreement if row.judge == "baseline/overlap")
     assert row.n == 3
+
+
+@pytest.mark.parametrize(
+    "left_out", [(), ("run", "turn_id"), ("run", "turn_id", "answer"), ("run", "turn_id", "question", "id")]
+)
+def test_labels_beside_results_are_joined_where_cells_begin_as_formulas_do(tmp_path, left_out):
+    rows = [
+        {"id": label, "system": system, "question": question, "contexts": "one two", "answer": f"- {label} {system}"}
+        for system in ("-base", "=new")
+        for label, question in (("=1", "=1+1 is what?"), ("@2", "- and two?"))
+    ]
+    run(Plan(runs=rows, criteria="groundedness", model="baseline/overlap", out=tmp_path / "out"))
+    results = read_rows(tmp_path / "out" / "results.csv", [])
+    assert results is not None
+    path = tmp_path / "people.csv"
+    names = [name for name in results.columns if name not in left_out]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, "human"])
+        writer.writerows([*(row.cells[name] for name in names), number] for number, row in enumerate(results.rows))
+    problems: list[Problem] = []
+    people = grade_table(path, (), ("human",), problems)
+    assert people is not None
+    pool = read_pool_folder(tmp_path / "out", "runs.jsonl")
+    gold = gold_in_pool(people, "groundedness", pool, problems)
+    assert problems == []
+    assert [(row.turn_id, row.grade) for row in gold] == [("=1_1", 0), ("@2_1", 1), ("=1_1", 2), ("@2_1", 3)]
+
+
+def test_two_grades_of_one_answer_are_named_by_their_rows(tmp_path, judged, capsys):
+    rows = ("How tall?,It is 34 metres high.,3", "How tall?,It is 34 metres high.,1")
+    path = table(tmp_path / "people.csv", "question,answer,human", *rows)
+    assert main(["calibrate", "--gold", str(path), "--judgments", str(judged), "--out", str(tmp_path / "cal")]) == 2
+    err = capsys.readouterr().err
+    assert "different_grades at line 3: groundedness grade 1 by 'human', but 3 at line 2" in err
+    assert not (tmp_path / "cal").exists()
+
+
+def test_rows_that_do_not_say_which_of_several_runs_they_are_about_are_refused(tmp_path, capsys):
+    rows = [{"id": 1, "system": name, "question": "q", "contexts": "one two", "answer": name} for name in ("a", "b")]
+    run(Plan(runs=rows, criteria="groundedness", model="baseline/overlap", out=tmp_path / "out"))
+    path = table(tmp_path / "people.csv", "id,human", "1,3")
+    assert main(["calibrate", "--gold", str(path), "--judgments", str(tmp_path / "out")]) == 2
+    said = "line 2: 2 runs were judged, and the row names neither run nor answer: add a column of either"
+    assert said in capsys.readouterr().err
 
 
 def test_a_row_of_no_judged_response_is_named(tmp_path, judged):
@@ -290,6 +336,11 @@ def test_a_part_of_what_was_judged_corrects_means_where_its_probability_is_in_th
     assert main(["leaderboard", str(judged), "--gold", str(path)]) == 2
     assert "or a column inclusion_probability of a table, declares that of a random sample" in capsys.readouterr().err
     path = table(tmp_path / "people.csv", "run,turn_id,human,inclusion_probability", *(f"{row},0.667" for row in rows))
+    assert main(["leaderboard", str(judged), "--gold", str(path)]) == 0
+    # A spreadsheet with commas for points.
+    path = table(
+        tmp_path / "people.csv", "run,turn_id,human,inclusion_probability", *(f'{row},"0,667"' for row in rows)
+    )
     assert main(["leaderboard", str(judged), "--gold", str(path)]) == 0
     path = table(tmp_path / "people.csv", "run,turn_id,human,Inclusion probability", *(f"{row},2" for row in rows))
     assert main(["leaderboard", str(judged), "--gold", str(path)]) == 2

@@ -22,6 +22,7 @@ from judge.cli.parser import CommandParser
 from judge.cli.start import Shell
 from judge.errors import UsageError
 from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
+from judge.jobs.run_inputs import Plan
 from judge.jobs.tokens import LengthsPlan
 from judge.judges.backends import open_model
 from tests.conftest import PROJECT, complaint, on_stderr, put, refused, run_here
@@ -413,6 +414,11 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
         Oven(fan=1)
     with pytest.raises(OptionsRefused, match="layers: expected a text or a number, found true"):
         Cake(eggs="a", layers=True)
+
+
+def test_an_option_that_python_calls_otherwise_is_named_as_python_does():
+    with pytest.raises(OptionsRefused, match="column: no such option; did you mean columns"):
+        Plan(runs="runs", column={"answer": "reply"})
 
 
 def test_the_line_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:

@@ -728,7 +728,7 @@ def test_a_recording_is_asked_again_on_test_grades(tmp_path: Path, split: Path, 
 
 
 def test_a_model_that_cannot_be_asked_a_prompt_is_refused_first(tmp_path: Path, gold: Path, asked: Asked) -> None:
-    with pytest.raises(UsageError, match="can grade groundedness and support only"):
+    with pytest.raises(UsageError, match=r"can grade groundedness and support only \(--criteria groundedness\)"):
         tried(**asking(tmp_path, gold, prompts=[GRADED, "naturalness/graded"]))
     with pytest.raises(UsageError, match="a topics file is needed"):
         tried(**asking(tmp_path, gold, prompts=["relevance/graded"]))

@@ -294,6 +294,13 @@ def test_a_data_frame_is_a_table(library):
     assert [len(turn.responses[0].listed) for turn in run.turns] == [2, 1]
 
 
+def test_a_frame_with_a_column_twice_is_refused_as_a_file_is():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["q", "a", "b"]], columns=["question", "answer", "answer"])
+    with pytest.raises(UsageError, match="data: the table has 'answer' more than once"):
+        rows_of(frame)
+
+
 def test_what_pandas_has_for_no_value_is_none():
     pandas = pytest.importorskip("pandas")
     day = pandas.Timestamp("2026-01-02")

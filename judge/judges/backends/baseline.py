@@ -39,8 +39,8 @@ class Overlap(Model):
             compared = criterion.name in ("groundedness", "support", "nugget") or unit.listed
             if not compared or not graded:
                 raise UsageError(
-                    f"{self.name} compares words with the used passages and can grade groundedness and support only, "
-                    f"not {criterion.prompt_id}"
+                    f"{self.name} compares words with the used passages and can grade groundedness and support only "
+                    f"(--criteria groundedness), not {criterion.prompt_id}"
                     + (": checker/overlap labels sentences" if criterion.answer == "sentences" else "")
                     + (f", which is about {unit.nouns.responses}" if unit.by_topic else "")
                 )
