@@ -22,7 +22,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.runs.document import read_head
 from judge.runs.formats.table import SUFFIXES, column_names
-from judge.runs.formats.table_rows import USUAL
+from judge.runs.formats.table_rows import USUAL, plain_name
 
 GradeRole = Literal["human", "judge"]
 """Whose grades a column has."""
@@ -46,7 +46,6 @@ _NO_GRADE = re.compile(
     r".*_(ids?|run|model|name|answer|response|text|rationale|reason|comments?|notes?|time|ms|seconds|cost|tokens)"
 )
 """Names of columns that stand beside grades, and hold none."""
-_SIGNS = re.compile(r"[^a-z0-9]+")
 _WORDS = {"true": 1, "yes": 1, "pass": 1, "false": 0, "no": 0, "fail": 0}
 """What stands for the grades of two levels."""
 _GRADE = re.compile(r"(-?[0-9]{1,9})(\.0+|,00?)?")
@@ -137,7 +136,7 @@ def is_grade_table(path: Path, named: Sequence[str]) -> bool:
     if not is_json and suffix in (".csv", ".parquet"):
         return True
     names = column_names(path)
-    plain = {_plain_name(name) for name in names}
+    plain = {plain_name(name) for name in names}
     if is_json and plain & {"criterion", "assessor"}:
         return False
     human = [text.partition("=")[2] for text in named if text.startswith("human=")]
@@ -146,7 +145,7 @@ def is_grade_table(path: Path, named: Sequence[str]) -> bool:
 
 def _is_usual(role: GradeRole, name: str) -> bool:
     """Whether a column with this name has grades of people, or of judges."""
-    plain = _plain_name(name)
+    plain = plain_name(name)
     return _USUAL[role].fullmatch(plain) is not None and not _NO_GRADE.fullmatch(plain)
 
 
@@ -206,8 +205,8 @@ def _peoples_columns(table: RowTable, usual: list[str]) -> tuple[list[str], str 
 
     `usual`: the columns with the names of people's grades.
     """
-    given = [name for name in table.columns if _plain_name(name) in _GIVEN]
-    by = next((name for name in table.columns if _plain_name(name) in _GIVEN_BY), None)
+    given = [name for name in table.columns if plain_name(name) in _GIVEN]
+    by = next((name for name in table.columns if plain_name(name) in _GIVEN_BY), None)
     if given and usual in ([], [by]):
         return given[:1], by
     return usual, None
@@ -229,14 +228,10 @@ def _found(table: RowTable) -> str:
     return f"found {', '.join(map(shown, table.columns[:20]))}"
 
 
-def _plain_name(name: str) -> str:
-    return _SIGNS.sub("_", name.lower()).strip("_")
-
-
 def _column(table: RowTable, role: str) -> str | None:
     """The first column with a usual name of a role."""
     usual = USUAL[role]  # type: ignore[index]
-    return next((name for name in table.columns if _plain_name(name) in usual), None)
+    return next((name for name in table.columns if plain_name(name) in usual), None)
 
 
 def grades_of(
@@ -370,12 +365,12 @@ def gold_in_pool(
 
 def criterion_column(table: RowTable) -> str | None:
     """The column that says what the grades of a row are of; None where one criterion is meant."""
-    return next((name for name in table.columns if _plain_name(name) == "criterion"), None)
+    return next((name for name in table.columns if plain_name(name) == "criterion"), None)
 
 
 def _inclusion(table: RowTable, row: FrameRow, problems: list[Problem]) -> float | None:
     """The probability with which the response of a row was chosen; None where its column says nothing."""
-    column = next((name for name in table.columns if _plain_name(name) == INCLUSION), None)
+    column = next((name for name in table.columns if plain_name(name) == INCLUSION), None)
     text = _text(row, column)
     if not text:
         return None

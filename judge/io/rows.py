@@ -149,6 +149,13 @@ def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[Frame
             return []
         places = [f"row {number}" for number in range(1, len(values) + 1)]
     elif (alone := _only_object(content)) is not None:
+        if _is_by_columns(alone):
+            message = (
+                "an object of columns: expected an object for each row, in a list or one a line, "
+                'as `to_json(orient="records")` of pandas writes them'
+            )
+            problems.append(file_problem("wrong_type", file, message))
+            return []
         values = [alone]
         places = ["line 1"]
     else:
@@ -184,6 +191,16 @@ def _only_object(content: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _is_by_columns(value: Mapping[str, Any]) -> bool:
+    """Whether an object holds the columns of a table: lists of one length, or objects with the same members."""
+    columns = list(value.values())
+    if len(columns) < 2:
+        return False
+    if all(isinstance(column, list) for column in columns):
+        return len({len(column) for column in columns}) == 1
+    return all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns)
 
 
 def is_frame(value: object) -> bool:

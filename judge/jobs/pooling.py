@@ -235,6 +235,8 @@ def pool_runs(
     if previous is not None and previous.responses and previous.unit != unit.name:
         before = UNITS[previous.unit].nouns.responses
         raise UsageError(f"{pooling.extend}: a pool of {before}, to which no {unit.nouns.responses} are added")
+    if previous is not None and sources.tables is not None and turns is not None:
+        _check_same_ids(turns, previous, pooling.extend)
     thresholds = _thresholds(pooling)
     screening = partial(_reason_against, thresholds) if pooling.screen == "exclude" else None
     made = partial(
@@ -284,6 +286,22 @@ def pool_runs(
         asks=topics is not None,
         notes=tuple(notes),
     )
+
+
+def _check_same_ids(turns: Mapping[str, Turn], previous: Pool, folder: Path | None) -> None:
+    """Refuse a table that asks what an earlier one asks, by ids of which none is the same.
+
+    Every answer of one table would be missing in the other.
+    """
+    if not turns.keys().isdisjoint(previous.turns):
+        return
+    before = {turn.utterance: turn.turn_id for turn in previous.turns.values()}
+    for turn in turns.values():
+        if turn.utterance in before:
+            raise InputError(
+                f"{shown(turn.utterance)} is the turn {turn.turn_id} here and {before[turn.utterance]} in {folder}: "
+                "expected the ids of the earlier table, or none where it has none"
+            )
 
 
 def _drawn(draw: str, earlier: Sequence[PooledResponse], pooled: Callable[[], Pool]) -> frozenset[str]:

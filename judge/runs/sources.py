@@ -102,7 +102,10 @@ def find_sources(
     tabular = [path for path in files if may_be and (format == FORMAT or is_table(path, columns))]
     if not tabular and not in_memory:
         if columns:
-            raise UsageError("--column is about tables of questions and answers; the runs have none")
+            raise UsageError(
+                "--column is about tables of questions and answers, and the runs look like none; "
+                "--format table reads them as such"
+            )
         return Sources(files, problems)
     if others := [path for path in files if path not in tabular]:
         raise UsageError(

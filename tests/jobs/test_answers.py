@@ -243,6 +243,17 @@ def test_a_later_table_with_another_question_under_an_id_is_refused(tmp_path, ch
     assert (tmp_path / "out" / "results.csv").read_bytes() == before
 
 
+def test_a_later_table_that_has_other_ids_for_the_same_questions_is_refused(tmp_path):
+    first = written(tmp_path / "a.jsonl", [{**row, "id": number} for number, row in enumerate(ROWS, 1)])
+    second = written(tmp_path / "b.jsonl", [{**row, "id": number} for number, row in enumerate(ROWS, 11)])
+    judged(first, tmp_path / "out")
+    before = (tmp_path / "out" / "results.csv").read_bytes()
+    said = f"'How tall?' is the turn 11_1 here and 1_1 in {tmp_path / 'out'}: expected the ids of the earlier table"
+    with pytest.raises(InputError, match=re.escape(said)):
+        judged(second, tmp_path / "out", extend=tmp_path / "out")
+    assert (tmp_path / "out" / "results.csv").read_bytes() == before
+
+
 def test_a_table_that_changes_while_it_is_judged_is_told_and_no_results_are_written(tmp_path):
     path = written(tmp_path / "a.jsonl", ROWS)
 

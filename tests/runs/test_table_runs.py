@@ -63,7 +63,8 @@ def test_every_form_of_a_table_gives_the_same_run(tmp_path, suffix):
 @pytest.mark.parametrize("role", ["question", "answer", "contexts", "reference"])
 def test_every_usual_name_is_found_in_any_case(tmp_path, role):
     for name in USUAL[role]:
-        for written in (name, name.upper(), name.replace("_", " ").title()):
+        humped = name[0] + name.title().replace("_", "")[1:]
+        for written in (name, name.upper(), name.replace("_", " ").title(), humped):
             row = {"question": "q", "answer": "a", "contexts": ["c"], "reference": "r"}
             row[written] = row.pop(role)
             source = tables_of(put(tmp_path / "t.jsonl", [row])).sources[0]
@@ -177,7 +178,12 @@ def test_references_of_all_rows_of_a_question_count(tmp_path):
         ([{"question": "q", "answer": ["a"]}], {},
             "line 1: column 'answer': expected a text, found a list with 1 entries"),
         ([{"question": "q", "answer": "a", "contexts": '["cut'}], {}, "expected a text, or a list of texts as JSON"),
-        ([{"question": "q", "answer": "a", "contexts": [1]}], {}, "expected a text, or a list of texts as JSON"),
+        ([{"question": "q", "answer": "a", "contexts": ["c", 1]}], {},
+            "expected a text, or a list of texts as JSON; found a list with 1"),
+        ([{"question": "q", "answer": "a", "contexts": [{"text": "c"}, {"title": "t", "score": 1}]}], {},
+            "expected a text, or a list of texts as JSON; found a list with an object of 'title', 'score'"),
+        ([{"question": {"text": "q"}, "answer": "a"}], {},
+            "line 1: column 'question': expected a text, found an object of 'text'"),
         ([{"question": "q", "answer": "a", "system": ""}], {}, "no name of a system in the column 'system'"),
         ([{"question": "q", "answer": "a", "turn": 1}], {}, "a turn without a conversation"),
         ([{"question": "q", "answer": "a", "topic": "t", "turn": "x"}], {}, "turn 'x': expected a whole number"),
@@ -197,9 +203,34 @@ def test_what_is_wrong_is_one_message_with_its_place(tmp_path, rows, named, said
     assert problem.file == str(path)
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"question": ["q", "r"], "answer": ["a", "b"]},
+        {"question": {"0": "q", "1": "r"}, "answer": {"0": "a", "1": "b"}},
+    ],
+)
+def test_a_table_that_is_written_by_columns_is_refused_with_the_way_to_write_rows(tmp_path, columns):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(columns), encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        read_tables([path])
+    (problem,) = refused.value.problems
+    assert problem.message.startswith("an object of columns: expected an object for each row")
+
+
 def test_a_role_that_is_none_is_refused(tmp_path):
     with pytest.raises(UsageError, match="--column anser: no such role; did you mean answer"):
         read_tables([put(tmp_path / "t.jsonl", ROWS)], {"anser": "x"})
+
+
+def test_a_column_that_makes_no_table_of_the_files_says_how_they_are_read_as_one(tmp_path):
+    path = put(tmp_path / "t.json", [{"frage": "q", "antwort": "a"}])
+    with pytest.raises(UsageError, match="the runs look like none; --format table reads them as such"):
+        find_sources([path], {"answer": "Antwort"})
+    with pytest.raises(InputError) as refused:
+        find_sources([path], {"answer": "Antwort"}, "table")
+    assert "no column 'Antwort' for answer; found 'frage', 'antwort'" in refused.value.problems[0].message
 
 
 def test_tables_and_runs_of_tracks_are_not_judged_together(tmp_path):
@@ -259,7 +290,9 @@ def test_an_id_and_an_answer_that_is_a_text_are_a_table_whatever_else_a_row_has(
 def test_what_is_no_run_says_how_rows_are_read(tmp_path):
     read = read_run(put(tmp_path / "t.json", [{"frage": "q", "antwort": "a"}]))
     assert read.run is None
-    assert read.problems[-1].message.endswith("rows of questions and answers are read by --format table")
+    message = read.problems[-1].message
+    assert "found a list with 1 entries, the first of them an object with 'frage', 'antwort'; rows of" in message
+    assert message.endswith("are read by --format table; --column answer=COLUMN names a column")
 
 
 def test_a_first_row_longer_than_the_head_is_still_seen(tmp_path):
@@ -344,6 +377,12 @@ def test_a_column_that_is_named_is_found_where_json_escapes_its_letters(tmp_path
     path = put(tmp_path / "t.json", [{"Präfix": "q", "answer": "a"}])
     path.write_bytes(path.read_bytes().replace("ä".encode(), b"\\u00e4"))
     assert looks_like_table(path, path.read_bytes(), {"question": "Präfix"})
+
+
+def test_a_list_of_objects_in_a_cell_is_read_as_one_that_is_no_text():
+    documents = [{"page_content": "One.", "metadata": {}}, {"document.content": "Two.", "document.score": 0.5}]
+    assert texts_of(documents) == texts_of(json.dumps(documents)) == texts_of(repr(documents)) == ["One.", "Two."]
+    assert texts_of("[{{citation}}] says so") == ["[{{citation}}] says so"]
 
 
 def test_lists_as_numpy_writes_them_keep_their_texts_apart():

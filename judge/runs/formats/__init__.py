@@ -111,9 +111,14 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
         return _asked(name, format_of(name).read, document)
     if document.unreadable:
         return ReadRun(None, document.problems)
-    keys = list(document.value)[:8] if isinstance(document.value, dict) else []
-    content = f"an object with {', '.join(map(shown, keys))}" if keys else shown(document.value)
-    rows = "rows of questions and answers are read by --format table"
+    value = document.value
+    is_list = isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    first = value[0] if is_list else value
+    keys = list(first)[:8] if isinstance(first, dict) else []
+    content = f"an object with {', '.join(map(shown, keys))}" if keys else shown(first)
+    if is_list:
+        content = f"{shown(value)}, the first of them {content}"
+    rows = "rows of questions and answers are read by --format table; --column answer=COLUMN names a column"
     message = f"not a run in a known format ({', '.join(FORMATS)}): found {content}; {rows}"
     return ReadRun(None, (*document.problems, problem("unknown_format", document.file, "$", message)))
 

@@ -32,9 +32,10 @@ USUAL: Mapping[Role, tuple[str, ...]] = {
 """The names by which a column is found, in small letters with `_` between words."""
 
 _SIGNS = re.compile(r"[^a-z0-9]+")
-_LIST = re.compile(r"""\[\s*["'\]]""")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LIST = re.compile(r"""\[\s*(?:["'\]]|\{\s*["'])""")
 _ADJACENT = re.compile(r"""['"]\s+['"]""")
-_TEXT_OF = ("text", "content", "page_content", "contents")
+_TEXT_OF = ("text", "content", "page_content", "contents", "document.content")
 """Members of an object that holds a passage."""
 _LITERAL = 1 << 20
 """Characters of the longest list in Python's form that is read."""
@@ -53,7 +54,7 @@ def has_role(names: Collection[str], role: Role, named: Mapping[str, str] | None
     """Whether some column has a role; `named`: the columns that the user names, by role."""
     if named and role in named:
         return named[role] in names
-    return any(_plain_name(name) in USUAL[role] for name in names)
+    return any(plain_name(name) in USUAL[role] for name in names)
 
 
 def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> dict[Role, str] | None:
@@ -68,7 +69,7 @@ def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem
             else:
                 wrong.append(f"no column {shown(named[role])} for {role}; {found}")
             continue
-        fitting = [name for name in table.columns if _plain_name(name) in USUAL[role] and name not in named.values()]
+        fitting = [name for name in table.columns if plain_name(name) in USUAL[role] and name not in named.values()]
         if len(fitting) > 1:
             several = " and ".join(map(shown, fitting))
             wrong.append(f"{several} may each be the {role}; name one: --column {role}={fitting[0]}")
@@ -126,8 +127,13 @@ def why_without_ids(table: RowTable, columns: Mapping[Role, str], of_rows: bool)
     return ""
 
 
-def _plain_name(name: str) -> str:
-    return _SIGNS.sub("_", name.lower()).strip("_")
+def plain_name(name: str) -> str:
+    """A name in small letters with `_` between words.
+
+    >>> plain_name("Actual output"), plain_name("actualOutput"), plain_name("RUN-ID")
+    ('actual_output', 'actual_output', 'run_id')
+    """
+    return _SIGNS.sub("_", _HUMP.sub("_", name).lower()).strip("_")
 
 
 class AnswerRow(NamedTuple):
@@ -170,7 +176,9 @@ def _read_row(columns: Mapping[Role, str], row: FrameRow, label: str, stem: str,
     if not run_id:
         wrong.append(f"no name of a system in the column {shown(columns['system'])}")
     question = plain_text(cells["question"]) if "question" in cells else None
-    if question == "":
+    if isinstance(cells.get("question"), list | dict):
+        wrong.append(f"column {shown(columns['question'])}: expected a text, found {_described(cells['question'])}")
+    elif question == "":
         wrong.append(f"no question in the column {shown(columns['question'])}")
     if question is None and not label:
         wrong.append(f"no usable id in the column {shown(columns['id'])}: letters and digits, no spaces")
@@ -188,13 +196,18 @@ def _read_row(columns: Mapping[Role, str], row: FrameRow, label: str, stem: str,
     for role in listed:
         texts = texts_of(cells.get(role))
         if texts is None:
-            found = shown(cells[role])
+            cell = cells[role]
+            found = shown(cell)
+            if isinstance(cell, list):
+                # Texts, and objects with a text, are no fault.
+                other = next(entry for entry in cell if texts_of([entry]) is None)
+                found = f"a list with {_described(other)}"
             wrong.append(f"column {shown(columns[role])}: expected a text, or a list of texts as JSON; found {found}")
         else:
             listed[role] = texts
     answer = cells["answer"]
     if isinstance(answer, list | dict):
-        wrong.append(f"column {shown(columns['answer'])}: expected a text, found {shown(answer)}")
+        wrong.append(f"column {shown(columns['answer'])}: expected a text, found {_described(answer)}")
     return AnswerRow(
         place=row.place,
         run_id=run_id,
@@ -205,6 +218,13 @@ def _read_row(columns: Mapping[Role, str], row: FrameRow, label: str, stem: str,
         answer="" if answer is None else str(answer),
         contexts=listed["contexts"],
         references=listed["reference"],
+    )
+
+
+def _described(value: Any) -> str:
+    """A value for a message; of an object, the names of its members."""
+    return (
+        f"an object of {', '.join(map(shown, list(value)[:8]))}" if value and isinstance(value, dict) else shown(value)
     )
 
 
