@@ -2,10 +2,15 @@
 
 from functools import cached_property
 
+from judge.ask.prompt import defuse
 from judge.extra.improve.plan import MOST_TRIED
 from judge.extra.improve.proposers import Proposal
 from judge.extra.improve.rewriting import RefusedWordingError, checked_wording
+from judge.gold.rows import response_digest
+from judge.io.ids import topic_of
+from judge.io.text import count, examples
 from judge.jobs.calibration.labels import CalibrationJudges
+from judge.pool.build import normalize
 from judge.records import Criterion
 
 _NUMBERED = "{}-{}-{}"
@@ -68,6 +73,37 @@ class WordingEntries:
                 material.append((f"a comment on {row.turn_id}", row.comment))
         return tuple(material)
 
+    @cached_property
+    def _tested(self) -> dict[str, str]:
+        """The digests and the texts of responses of the test part to their turns, without those that dev has, too."""
+        tested: dict[str, str] = {}
+        others: set[str] = set()
+        for response in self._judges.pool.responses:
+            names = (response_digest(response), normalize(defuse(response.text)))
+            if response.topic_id in self._tested_topics:
+                tested.update(dict.fromkeys(names, response.turn_id))
+            else:
+                others.update(names)
+        return {name: turn_id for name, turn_id in tested.items() if name and name not in others}
+
+    @cached_property
+    def _tested_topics(self) -> frozenset[str]:
+        """The topics of the test part, sealed or not."""
+        seal = self._judges.seal
+        sealed = seal.test.topics if seal else ()
+        return frozenset([*sealed, *(row.topic_id for row in self._judges.inputs.gold.rows if row.split == "test")])
+
+    def _tested_turns(self, criterion: Criterion) -> list[str]:
+        """The turns of the test part that examples of a prompt are of, also where they bear another name."""
+        turns = []
+        for example in criterion.examples:
+            texts = [normalize(defuse(text)) for _, shown in example.shown for text in shown]
+            if topic_of(example.turn_id) in self._tested_topics:
+                turns.append(example.turn_id)
+            elif name := next((name for name in (example.response_sha256, *texts) if name in self._tested), None):
+                turns.append(self._tested[name])
+        return turns
+
     def enter(self, number: int, proposal: Proposal, by: str) -> WordingEntry:
         """Enter a proposal of a round, and check it."""
         place = sum(entry.round == number for entry in self.entries) + 1
@@ -85,6 +121,9 @@ class WordingEntries:
             criterion = checked_wording(proposal.content, variant, self.first, self._tried, self._material)
         except RefusedWordingError as refused:
             entry.refused = str(refused)
+            return entry
+        if turns := self._tested_turns(criterion):
+            entry.refused = f"it shows {count(len(turns), 'example')} of the test part ({examples(turns, 3)})"
             return entry
         entry.criterion = criterion
         self._tried[variant] = criterion

@@ -3,8 +3,9 @@
 import contextlib
 import csv
 import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from judge.ask.asking import Asking
 from judge.ask.criteria import find_criterion, load_criterion
+from judge.ask.prompt_edit import with_examples
 from judge.ask.questions import failure
 from judge.ask.results import stored
 from judge.calibrate.certificate import read_certificate
@@ -26,14 +28,14 @@ from judge.extra.improve.proposers import OPTIMIZERS, Round
 from judge.extra.improve.rewriting import WordingQuestions
 from judge.gold import seal
 from judge.gold.rows import response_digest
-from judge.gold.seal import write_split
+from judge.gold.seal import split_topics, write_split
 from judge.io.ids import topic_of
 from judge.jobs.cuts import CutsPlan, add_cuts
 from judge.judges.backends.function import FunctionJudge
 from judge.judges.model import Model, Price
 from judge.judges.records import Completion
-from judge.pool.records import Pool
-from judge.records import Estimate
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Estimate, Example
 from tests.calibration_world import (
     gold_rows,
     items,
@@ -46,7 +48,7 @@ from tests.calibration_world import (
     write_gold,
     write_pool,
 )
-from tests.conftest import put, read_ledger
+from tests.conftest import PROJECT, put, read_ledger, run_python
 from tests.extra.improve.world import (
     CARE,
     GRADED,
@@ -861,6 +863,99 @@ def test_an_optimizer_that_goes_on_without_money_opens_nothing(tmp_path: Path, m
     with pytest.raises(OperationalError, match="the budget is spent"):
         optimized(tmp_path, monkeypatch, optimize)
     assert openings(tmp_path) == 0
+
+
+def shown_of(round_: Round, responses: Sequence[PooledResponse], **changed: Any) -> str:
+    """The best wording with these responses of the world as examples."""
+    best = round_.kept[0]
+    grades = {one.response_id: one.gold for one in WORLD}
+    passages = pool(WORLD).passages
+    made = []
+    for response in responses:
+        texts = {"response": response.text, "passages": passages[response.passages[0]].text or ""}
+        example = Example(
+            turn_id=response.turn_id,
+            response_sha256=response_digest(response),
+            grade=grades[response.response_id],
+            shown=tuple((name, (texts[name],)) for name in best.criterion.inputs),
+        )
+        made.append(replace(example, **changed))
+    return with_examples(best.content, best.criterion, made)
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"turn_id": "2_1"}, {"turn_id": "2_1", "response_sha256": "a" * 64}],
+    ids=["named", "another turn", "another turn and digest"],
+)
+def test_examples_of_the_test_part_are_refused_whatever_they_are_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: Any, sealed: bool
+) -> None:
+    rows = gold_rows(WORLD)
+    tested = split_topics(rows, 0.5, 1)
+    assert "2" not in tested
+    taken = next(one for one in pool(WORLD).responses if one.topic_id in tested)
+    dev = next(one for one in pool(WORLD).responses if one.topic_id not in tested)
+    options: dict[str, Any] = {}
+    if not sealed:
+        split = [replace(one, split="test" if one.topic_id in tested else "dev") for one in rows]
+        options["gold"] = [write_gold(tmp_path / "both.jsonl", split)]
+
+    def optimize(round_: Round) -> list[str]:
+        with pytest.raises(InputError, match="it shows 1 example of the test part"):
+            round_.ask(shown_of(round_, [taken], **changed))
+        return [shown_of(round_, [taken], **changed), shown_of(round_, [dev]), varied(round_, CARE)]
+
+    judge = careful_judge({CARE: 0.1, SHOWN: 0.3, "": 0.6})
+    outcome = optimized(tmp_path, monkeypatch, optimize, model=judge, sealed=sealed, **options)
+    assert [(line.candidate, line.status == "refused", line.reason) for line in outcome.ledger.lines] == [
+        ("graded", False, None),
+        ("graded-1-1", True, f"it shows 1 example of the test part ({taken.turn_id})"),
+        ("graded-1-2", False, None),
+        ("graded-1-3", False, None),
+    ]
+    assert (outcome.ledger.refused, outcome.ledger.tried) == (1, 2)
+    assert (outcome.word, outcome.chosen) == ("GAINED" if sealed else "UNPROVEN", "groundedness/graded-1-3")
+    assert "1 proposal refused" in " ".join(sentences(outcome))
+
+
+OPTIMIZER = """
+from judge.ask.prompt_edit import with_examples
+from judge.gold.rows import read_gold, response_digest
+from judge.pool.bank import read_pool_folder
+from judge.records import Example
+from pathlib import Path
+
+
+def peek(round_):
+    pool = read_pool_folder(Path("pool"), "passages.jsonl")
+    grades = {row.response_id: row.grade for row in read_gold(Path("split/test.jsonl"))}
+    best = round_.kept[0]
+    made = []
+    for response in [one for one in pool.responses if one.response_id in grades][:2]:
+        shown = {"response": response.text, "passages": pool.passages[response.passages[0]].text}
+        texts = tuple((name, (shown[name],)) for name in best.criterion.inputs)
+        made.append(Example(response.turn_id, response_digest(response), grades[response.response_id], texts))
+    return [with_examples(best.content, best.criterion, made)]
+"""
+
+
+@pytest.mark.slow
+def test_an_optimizer_of_a_package_gains_nothing_by_examples_of_the_test(tmp_path: Path) -> None:
+    about = tmp_path / "peeking-1.0.dist-info"
+    put(tmp_path / "peeking.py", OPTIMIZER)
+    put(about / "METADATA", "Metadata-Version: 2.1\nName: peeking\nVersion: 1.0\n")
+    put(about / "entry_points.txt", "[trec_judge.plugins]\noptimizers.peek = peeking:peek\n")
+    improving(tmp_path, model="baseline/overlap")
+    line = "improve --gold split --test split --pool pool --model baseline/overlap --ways rewrites --out out"
+    line += f" --prompt {GRADED} --proposer peek"
+    paths = os.pathsep.join([str(PROJECT), str(tmp_path)])
+    done = run_python("-m", "judge", *line.split(), cwd=tmp_path, environment={"PYTHONPATH": paths})
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"refused: graded-1-1: it shows 2 examples of the test part \(\d+_1, \d+_2\)", done.stdout)
+    (outcome,) = table(tmp_path / "out" / "outcome.tsv")
+    assert (outcome["word"], outcome["tried"], outcome["refused"], outcome["openings"]) == ("NOT GAINED", "0", "1", "0")
 
 
 # Money, and what stops it
