@@ -21,7 +21,6 @@ from judge.calibrate.certificate import certificate_bytes, make_certificate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.panel import Panel
 from judge.errors import InputError, UsageError
-from judge.extra.improve import Wordings
 from judge.extra.improve.ledger import make_ledger
 from judge.extra.improve.page import (
     CANDIDATES,
@@ -125,9 +124,8 @@ def _outcome(
     gain = None
     warnings = found.warnings
     if labeled.record is not None:
-        tested = Wordings(panel, "test", search.first.prompt_id)
-        gain = tested.gain(tested.columns[chosen.prompt_id], plan.resampling_seed)
-        warnings += test.missing(tested, search)
+        gain, missing = test.gain(panel, chosen)
+        warnings += missing
     word, because = test.word(search, gain)
     seal = labeled.record.seal if labeled.record else None
     entries = certified(inputs, panels, found, seal, labeled.endpoints)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import Labels
+from judge.calibrate.panel import Panel
 from judge.errors import InputError
 from judge.extra.improve import GainWord, Wordings, word_of_gain
 from judge.extra.improve.plan import ImprovePlan
@@ -107,17 +108,19 @@ class SealedTest:
             return closed
         return closed._replace(rows=rows, labels=labels, record=record)
 
-    def missing(self, tested: Wordings, search: WordingSearch) -> tuple[str, ...]:
-        """A warning for each of the two prompts that has no grade of some sealed items."""
+    def gain(self, panel: Panel, chosen: Criterion) -> tuple[Estimate, tuple[str, ...]]:
+        """The gain on the opened grades, and a warning for each prompt that has no grade of some of the items."""
+        wordings = Wordings(panel, "test", self._first.prompt_id)
         warnings = []
-        for prompt, effect in ((self._first, "larger"), (search.grades.chosen, "smaller")):
-            column = tested.columns[prompt.prompt_id]
-            if missing := tested.missing(column):
+        for prompt, effect in ((self._first, "larger"), (chosen, "smaller")):
+            column = wordings.columns[prompt.prompt_id]
+            if missing := wordings.missing(column):
                 warnings.append(
                     f"{prompt.prompt_id} has no grade of {count(missing, 'sealed item')} "
-                    f"({tested.why_missing(column)}): they count as the farthest ones, which makes the gain {effect}"
+                    f"({wordings.why_missing(column)}): they count as the farthest ones, which makes the gain {effect}"
                 )
-        return tuple(warnings)
+        gain = wordings.gain(wordings.columns[chosen.prompt_id], self._plan.resampling_seed)
+        return gain, tuple(warnings)
 
     def word(self, search: WordingSearch, gain: Estimate | None) -> tuple[GainWord, str]:
         """The word, and why it is not GAINED; `gain` is that on the opened grades."""
