@@ -1,16 +1,16 @@
 """Files of people's grades as gold of what was judged: tables among them are joined to the pool."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from judge.calibrate.tables import criterion_column, gold_in_pool, grade_table, is_grade_table
+from judge.calibrate.tables import criterion_column, gold_in_pool, grade_table, is_grade_table, of_two_levels
 from judge.errors import UsageError, refuse
 from judge.gold.rows import GoldRow
 from judge.io.text import count
 from judge.pool.records import Pool
-from judge.records import Problem
+from judge.records import Criterion, Problem
 
 
 class TableGold(msgspec.Struct, frozen=True):
@@ -31,7 +31,13 @@ def apart(paths: Sequence[Path], columns: Sequence[str]) -> tuple[list[Path], li
     return tables, [path for path in paths if path not in tables]
 
 
-def read_gold_tables(paths: Sequence[Path], columns: Sequence[str], criteria: Collection[str], pool: Pool) -> TableGold:
+def read_gold_tables(
+    paths: Sequence[Path],
+    columns: Sequence[str],
+    criteria: Collection[str],
+    pool: Pool,
+    prompts: Iterable[Criterion],
+) -> TableGold:
     """The grades in tables as gold of pooled responses.
 
     Args:
@@ -39,12 +45,14 @@ def read_gold_tables(paths: Sequence[Path], columns: Sequence[str], criteria: Co
         columns: `ROLE=COLUMN` of the user.
         criteria: What was judged; a table without a column of criteria is about the only one.
         pool: The responses.
+        prompts: Those under which these were judged, as far as they are known.
 
     Raises:
         UsageError: A table does not say which of several criteria its grades are of.
         InputError: A table cannot be read, or a row names no response; every problem is listed.
     """
     only = next(iter(criteria)) if len(criteria) == 1 else None
+    two_levels = of_two_levels(prompts)
     problems: list[Problem] = []
     rows: list[GoldRow] = []
     digests: list[str] = []
@@ -61,7 +69,7 @@ def read_gold_tables(paths: Sequence[Path], columns: Sequence[str], criteria: Co
                 f"{path}: a table does not say which of {', '.join(sorted(criteria)) or 'the criteria'} its grades are "
                 "of: --criterion NAME is needed, or a column criterion"
             )
-        rows += gold_in_pool(graded, only, pool, problems)
+        rows += gold_in_pool(graded, only, pool, problems, two_levels)
         digests.append(graded.table.digest)
         notes.append(graded.said)
     refuse(problems, f"{', '.join(map(str, paths))}: not usable as gold: {count(len(problems), 'problem')}")

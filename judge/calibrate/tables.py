@@ -1,8 +1,9 @@
 """Grades in tables: people's and judges' side by side in one, or people's alone beside what was judged."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 from unicodedata import normalize
@@ -19,7 +20,7 @@ from judge.io.rows import FrameRow, RowTable, read_rows
 from judge.io.tabular import DECIMAL_COMMA
 from judge.io.text import count, did_you_mean, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Problem, file_problem
+from judge.records import Criterion, Problem, file_problem
 from judge.runs.document import read_head
 from judge.runs.formats.table import SUFFIXES, column_names
 from judge.runs.formats.table_rows import USUAL, plain_name
@@ -46,7 +47,7 @@ _NO_GRADE = re.compile(
     r".*_(ids?|run|model|name|answer|response|text|rationale|reason|comments?|notes?|time|ms|seconds|cost|tokens)"
 )
 """Names of columns that stand beside grades, and hold none."""
-_WORDS = {"true": 1, "yes": 1, "pass": 1, "false": 0, "no": 0, "fail": 0}
+_WORDS = {"true": 1, "yes": 1, "pass": 1, "correct": 1, "false": 0, "no": 0, "fail": 0, "incorrect": 0}
 """What stands for the grades of two levels."""
 _GRADE = re.compile(r"(-?[0-9]{1,9})(\.0+|,00?)?")
 
@@ -235,28 +236,57 @@ def _column(table: RowTable, role: str) -> str | None:
 
 
 def grades_of(
-    graded: TableOfGrades, column: str, problems: list[Problem], criterion: str | None = None
+    graded: TableOfGrades,
+    column: str,
+    problems: list[Problem],
+    criterion: str | None = None,
+    two_levels: Collection[str] = (),
 ) -> list[int | None]:
     """The grade in each row of a column; None where there is none. What is no grade is added to the problems.
 
-    `criterion`: what the grades are of; the levels of its default prompt are named there.
+    Args:
+        graded: The table.
+        column: Its column.
+        problems: What is wrong is added here.
+        criterion: What the grades are of where no column says it; the levels of its default prompt are named there.
+        two_levels: The criteria whose grades are 0 and 1, for which words may stand; on a scale of more levels, yes
+            would be one of the lowest.
     """
     prompt = find_criterion(criterion) if criterion in default_prompts() else None
+    by_row = criterion_column(graded.table)
     grades: list[int | None] = []
     for row in graded.table.rows:
         cell = row.cells.get(column)
         text = "" if cell is None else str(cell).strip()
+        words = (_text(row, by_row) or criterion or UNNAMED) in two_levels
         grade: int | None = None
-        if text.lower() in _WORDS:
+        if words and text.lower() in _WORDS:
             grade = _WORDS[text.lower()]
         elif whole := _GRADE.fullmatch(text):
             grade = int(whole[1])
         elif text:
-            expected = f"a grade such as 2{levels_said(prompt)}, or yes or no"
+            expected = f"a grade such as 2{levels_said(prompt)}, {'yes or no, ' if words else ''}or an empty cell"
             message = f"column {shown(column)}: expected {expected}; found {shown(cell)}"
             problems.append(file_problem("wrong_value", graded.table.file, message, row.place))
         grades.append(grade)
     return grades
+
+
+def of_two_levels(prompts: Iterable[Criterion]) -> set[str]:
+    """The criteria under all of whose prompts here the grades are 0 and 1."""
+    prompts = list(prompts)
+    graded = {prompt.name for prompt in prompts if any(level.grade not in (0, 1) for level in prompt.scale.levels)}
+    return {prompt.name for prompt in prompts} - graded
+
+
+def _has_two_levels(graded: TableOfGrades) -> bool:
+    """Whether no grade in a table is another number than 0 and 1."""
+    for column in chain.from_iterable(graded.graders.values()):
+        for row in graded.table.rows:
+            whole = _GRADE.fullmatch(_text(row, column))
+            if whole and int(whole[1]) not in (0, 1):
+                return False
+    return True
 
 
 def side_by_side(
@@ -270,10 +300,11 @@ def side_by_side(
     """
     table = graded.table
     keys = (items or Items()).keys(table, problems)
+    two_levels = (criterion,) if _has_two_levels(graded) else ()
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
         for (turn_id, topic_id, item_id), grade in zip(
-            keys, grades_of(graded, column, problems, criterion), strict=True
+            keys, grades_of(graded, column, problems, criterion, two_levels), strict=True
         ):
             if grade is not None:
                 gold.append(
@@ -289,7 +320,9 @@ def side_by_side(
     judged: list[Labels] = []
     for column in graded.graders["judge"]:
         labels: list[Label] = []
-        for (turn_id, _, item_id), grade in zip(keys, grades_of(graded, column, problems, criterion), strict=True):
+        for (turn_id, _, item_id), grade in zip(
+            keys, grades_of(graded, column, problems, criterion, two_levels), strict=True
+        ):
             if grade is not None:
                 labels.append(Label(turn_id=turn_id, response_id=item_id, grade=grade))
         judged.append(
@@ -314,14 +347,18 @@ def _text(row: FrameRow, column: str | None) -> str:
 
 
 def gold_in_pool(
-    graded: TableOfGrades, criterion: str | None, pool: Pool, problems: list[Problem]
+    graded: TableOfGrades,
+    criterion: str | None,
+    pool: Pool,
+    problems: list[Problem],
+    two_levels: Collection[str] = (),
 ) -> tuple[GoldRow, ...]:
     """People's grades as gold of pooled responses.
 
     A row names its response by the response id, by run and turn as `results.csv` does, by the id of a table's question
     and its system, or by the text of the answer, with the question where several have it.
 
-    `criterion`: what the grades are of where no column says it.
+    `criterion`: what the grades are of where no column says it; `two_levels`: the criteria whose grades are 0 and 1.
     """
     table = graded.table
     find = _finder(table, pool)
@@ -329,7 +366,7 @@ def gold_in_pool(
     first_grades: dict[tuple[str, str, str], tuple[int, str]] = {}
     """Response, criterion and assessor to the first grade, and where it is."""
     for column in graded.graders["human"]:
-        for row, grade in zip(table.rows, grades_of(graded, column, problems, criterion), strict=True):
+        for row, grade in zip(table.rows, grades_of(graded, column, problems, criterion, two_levels), strict=True):
             if grade is None:
                 continue
             found = find(row)

@@ -150,7 +150,7 @@ def _gold(plan: GoldFiles, judged: JudgedFolder, advice: str) -> tuple[tuple[Gol
     if not tables:
         return gold, ()
     criteria = {criterion.name for criterion in judged.criteria}
-    read = read_gold_tables(tables, plan.columns, criteria, judged.pool)
+    read = read_gold_tables(tables, plan.columns, criteria, judged.pool, judged.criteria)
     rows, notes = _with_certainty(read.rows, judged)
     return (*gold, *rows), (*read.notes, *notes)
 

@@ -304,7 +304,8 @@ def gather(
     for name, folder in folders.items():
         if isinstance(folder, JudgedFolder):
             names = {criterion.name for criterion in folder.criteria}
-            labeled = (*rows, *read_gold_tables(tables, columns, names, folder.pool).rows)
+            of_tables = read_gold_tables(tables, columns, names, folder.pool, folder.criteria)
+            labeled = (*rows, *of_tables.rows)
             read = read_folder_items(folder, name, len(sides), labeled, own, share)
         else:
             read = read_calibration_items(folder, name, len(sides), alone=len(folders) == 1)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.calibrate.tables import GRADERS, Items, gold_in_pool, grade_table, grades_of, scale_of, side_by_side
+import judge
+from judge.calibrate.tables import GRADERS, UNNAMED, Items, gold_in_pool, grade_table, grades_of, scale_of, side_by_side
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.rows import read_rows
@@ -69,13 +70,13 @@ def test_columns_of_grades_are_found_by_their_usual_names(tmp_path, header, huma
         (["2", "0", "", "-1"], [2, 0, None, -1]),
         (["2.0", "1.00"], [2, 1]),
         (['"2,0"', '"1,00"'], [2, 1]),
-        (["Yes", "no", "PASS", "false"], [1, 0, 1, 0]),
+        (["Yes", "no", "PASS", "false", "Correct"], [1, 0, 1, 0, 1]),
     ],
 )
 def test_grades_are_whole_numbers_or_two_words(tmp_path, cells, grades):
     path = table(tmp_path / "t.csv", "id,human,judge", *(f"{n},{cell},0" for n, cell in enumerate(cells)))
     problems: list[Problem] = []
-    assert grades_of(graded(path), "human", problems) == grades
+    assert grades_of(graded(path), "human", problems, two_levels=(UNNAMED,)) == grades
     assert problems == []
 
 
@@ -83,8 +84,9 @@ def test_what_is_no_grade_is_a_problem_with_its_line(tmp_path, capsys):
     path = table(tmp_path / "t.csv", "id,human,judge", "1,good,0.85", "2,1,1", "2,1,1")
     assert main(["calibrate", str(path)]) == 2
     said = capsys.readouterr().err
-    assert "wrong_value at line 2: column 'human': expected a grade such as 2, or yes or no; found 'good'" in said
-    assert "wrong_value at line 2: column 'judge': expected a grade such as 2, or yes or no; found '0.85'" in said
+    expected = "expected a grade such as 2, yes or no, or an empty cell"
+    assert f"wrong_value at line 2: column 'human': {expected}; found 'good'" in said
+    assert f"wrong_value at line 2: column 'judge': {expected}; found '0.85'" in said
 
 
 @pytest.mark.parametrize(
@@ -195,6 +197,34 @@ def test_rows_that_do_not_say_which_of_several_runs_they_are_about_are_refused(t
     assert main(["calibrate", "--gold", str(path), "--judgments", str(tmp_path / "out")]) == 2
     said = "line 2: 2 runs were judged, and the row names neither run nor answer: add a column of either"
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["calibrate", "--judgments"], ["leaderboard"], ["report"]])
+def test_yes_is_no_grade_of_more_than_two_levels(tmp_path, judged, capsys, command):
+    rows = ("data,q1_1,yes", "data,q2_1,no", "data,q3_1,yes")
+    path = table(tmp_path / "people.csv", "run,turn_id,human", *rows)
+    assert main([*command, str(judged), "--gold", str(path), "--out", str(tmp_path / "there")]) == 2
+    said = "column 'human': expected a grade such as 2 (0, 1, 2, 3 in groundedness/graded), or an empty cell; found"
+    assert f"{said} 'yes'" in capsys.readouterr().err
+
+
+def test_yes_is_a_grade_of_a_prompt_with_two_levels(tmp_path, capsys):
+    rows = [{"question": f"q{n}", "contexts": "c d e", "answer": "yes"[: n + 1]} for n in range(3)]
+    mine = judge.FunctionJudge("mine/1", lambda messages: 1)
+    out = tmp_path / "out"
+    run(Plan(runs=rows, prompts=["groundedness/yes_no"], model=mine, out=out))
+    path = table(tmp_path / "people.csv", "run,turn_id,human", "data,q1_1,yes", "data,q2_1,no", "data,q3_1,yes")
+    assert main(["leaderboard", str(out), "--gold", str(path), "--out", str(tmp_path / "corrected")]) == 0
+    # Two of three: (1 + 0 + 1) / 3.
+    assert "0.667 [" in capsys.readouterr().out
+    outcome = calibrate_judges(CalibrationPlan(gold=path, judgments=out))
+    assert next(row for row in outcome.calibration.agreement if row.judge.startswith("mine/1")).n == 3
+
+
+def test_words_and_numbers_of_more_levels_are_not_compared(tmp_path, capsys):
+    path = table(tmp_path / "t.csv", "id,human,judge", "1,yes,3", "2,no,0")
+    assert main(["calibrate", str(path)]) == 2
+    assert "column 'human': expected a grade such as 2, or an empty cell; found 'yes'" in capsys.readouterr().err
 
 
 def test_a_row_of_no_judged_response_is_named(tmp_path, judged):
@@ -415,7 +445,7 @@ def test_a_grade_of_another_answer_under_a_response_id_is_refused(tmp_path, judg
 def test_a_grade_between_levels_is_refused_with_the_levels(tmp_path, judged, capsys):
     path = table(tmp_path / "people.csv", "run,turn_id,human", "data,q1_1,2.0", "data,q2_1,1.5", "data,q3_1,1.00")
     assert main(["calibrate", "--gold", str(path), "--judgments", str(judged)]) == 2
-    expected = "expected a grade such as 2 (0, 1, 2, 3 in groundedness/graded), or yes or no; found '1.5'"
+    expected = "expected a grade such as 2 (0, 1, 2, 3 in groundedness/graded), or an empty cell; found '1.5'"
     said = capsys.readouterr().err
     assert f"wrong_value at line 3: column 'human': {expected}" in said
     assert "1 problem" in said

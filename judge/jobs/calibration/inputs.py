@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from pydantic import Field
 
-from judge.ask.criteria import alias_notes, default_prompts, find_criterion
+from judge.ask.criteria import alias_notes, bundled_criteria, default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions
 from judge.ask.prompt import needs_turn
@@ -263,9 +263,16 @@ class CalibrationInputs:
         if place is None or not place.exists():
             raise UsageError(f"{tabular[0]}: a table names pooled responses: --pool says where these are")
         criteria = {self.only} if self.only else {prompt.name for prompt in self.prompts.values()}
-        for path in plan.judgments if not criteria else ():
-            criteria |= judged_criteria(read_labels(path, grades_only=True))
-        tables = read_gold_tables(tabular, plan.columns, criteria, read_pool_folder(place, "passages.jsonl"))
+        labels = [each for path in plan.judgments for each in read_labels(path, grades_only=True, lenient=True)]
+        known = {prompt.prompt_id: prompt for prompt in bundled_criteria()} | self.prompts
+        prompts = {*self.prompts, *(judged.prompt for judged in labels if judged.prompt)} & known.keys()
+        tables = read_gold_tables(
+            tabular,
+            plan.columns,
+            criteria or judged_criteria(labels),
+            read_pool_folder(place, "passages.jsonl"),
+            [known[prompt] for prompt in prompts],
+        )
         self.notes += tables.notes
         rows = tables.rows
         digests = tables.digests
@@ -323,6 +330,8 @@ def make_comparison(
     )
     if not panels:
         called = "".join(f"; {note}" for note in alias_notes([inputs.only] if inputs.only else []))
+        if not rows:
+            raise UsageError(f"{name}: no row has a grade{called}")
         raise UsageError(f"{name}: no grade of a response under a criterion that was judged{called}")
     return panels, unmatched
 
