@@ -189,7 +189,7 @@ def test_references_of_all_rows_of_a_question_count(tmp_path):
         ([{"question": "q", "answer": "a", "topic": "t", "turn": "x"}], {}, "turn 'x': expected a whole number"),
         ([{"question": "q", "answer": "a", "topic": "a b"}], {}, "topic 'a b': expected letters and digits"),
         ([{"id": 1, "question": "q", "answer": "a"}, {"id": 1, "question": "q", "answer": "b"}], {},
-            "line 2: the id '1' of 't' was already at line 1"),
+            "line 2: the id '1' of 't' was already at line 1; if several systems answered, --column system=COLUMN"),
         ([{"id": 1, "system": "a", "question": "q", "answer": "a"},
           {"id": 1, "system": "b", "question": "r", "answer": "b"}], {}, "line 2: 1_1 asks 'r' here, 'q' at "),
     ],

@@ -323,7 +323,10 @@ class _Answers:
                 self._wrong(table, row.place, f"{question.turn_id} {asks}")
             elif key in places:
                 about = f"the id {shown(row.label)}" if row.label else f"the turn {question.turn_id}"
-                self._wrong(table, row.place, f"{about} of {shown(row.run_id)} was already at {places[key]}")
+                several = (
+                    "" if "system" in columns else "; if several systems answered, --column system=COLUMN tells them"
+                )
+                self._wrong(table, row.place, f"{about} of {shown(row.run_id)} was already at {places[key]}{several}")
             else:
                 places[key] = row.place
                 question.references = tuple(dict.fromkeys((*question.references, *row.references)))
