@@ -211,10 +211,6 @@ RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (
 """The sections on a folder of `judge run`, in their order; one that has nothing to say gives none."""
 
 
-MOST_LINES = 500
-"""The most lines of a table that is drawn: more of them fit on no paper, and the drawing takes minutes."""
-
-
 class Picture(msgspec.Struct, frozen=True):
     """One picture in two forms."""
 
@@ -309,15 +305,13 @@ def _drawn(folder: ReportedFolder) -> Iterator[Picture]:
 
 
 def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
-    """The tables by topic and by depth, drawn: a picture for each criterion; none of a table of very many lines."""
+    """The tables by topic and by depth, drawn: a picture for each criterion."""
     for section in sections:
         kind = section.name.removesuffix(end)
         if kind not in ("by-topic", "by-depth"):
             continue
         sheets = [part for part in section.parts if isinstance(part, Table)]
         for number, sheet in enumerate(sheets, start=1):
-            if len(sheet) > MOST_LINES:
-                continue
             rows = [(str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet]
             name = kind if len(sheets) == 1 else f"{kind}-{number}"
             about = f"{sheet.title}: the average of the better runs; the table has the numbers."

@@ -85,13 +85,6 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_table_of_very_many_lines_is_not_drawn(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.report.job.MOST_LINES", 1)
-    outcome = write_report(ReportPlan(folders=out))
-    assert [name for name in outcome.files if name.endswith(".svg")] == ["report/leaderboard-groundedness.svg"]
-    assert "By topic" in headings(outcome.page)
-
-
 def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 

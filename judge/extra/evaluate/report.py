@@ -1,5 +1,6 @@
 """What a report says by the measures of `evaluate`: runs by topic and depth, and how far two folders' grades agree."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -26,6 +27,11 @@ from judge.units import UNITS
 _STATISTICS = ("percent", "kappa", "wkappa", "bias")
 """What is said of two judges, in this order."""
 _NAMES = {"topic": "topic", "depth": "turn of the conversation"}
+MOST_LINES = 500
+"""The most lines of a table by topic or by depth; a page of many thousand opens in no browser."""
+_LINES = {"topic": "topics", "depth": "places in the conversation"}
+_WORST = 100
+"""The lines that stand for more of them."""
 
 
 def breakdowns(folder: RunFolder) -> Iterator[Section]:
@@ -85,11 +91,19 @@ def _sheet(
     columns = (_NAMES[kind], nouns.responses if unit.by_topic else nouns.turns, *averages)
     # The first column names the measure, which is one and the same here.
     lines = tuple((str(line[1]), *line[2 : 3 + len(averages)]) for line in by_group(runs, groups, kind, reading))
+    number = len(lines)
+    if number > MOST_LINES:
+        lines = _worst(lines, reading)
     marks = tuple(((line[2], False),) if isinstance(line[2], Estimate) else () for line in lines)
     sentence = {
         "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
         "depth": "A line for each place in the conversation: 1 is the first question of the user.",
     }[kind]
+    if number > len(lines):
+        sentence = (
+            f"Of {number:,} {_LINES[kind]}, the {len(lines)} with the worst average, with {count(len(runs), 'run')}; "
+            f"`judge evaluate responses --by {kind}` has all of them."
+        )
     if several:
         sentence += f" Every run has a mean grade over the {nouns.turns} of a line."
     sentence += f" A {nouns.turn} without a grade has the worst one."
@@ -103,6 +117,19 @@ def _sheet(
     title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
     plot = Plot(f"{as_column(columns[2]).name} with its 95 % range", low, high, marks)
     return Table(rows=lines, columns=columns, title=title, notes=[sentence], places=2, plot=plot)
+
+
+def _worst(lines: Sequence[tuple[Cell, ...]], reading: Reading) -> tuple[tuple[Cell, ...], ...]:
+    """The lines with the worst averages, in the order of all."""
+    sign = 1 if reading.higher_is_better else -1
+
+    def badness(place: int) -> float:
+        average = lines[place][2]
+        value = average.value if isinstance(average, Estimate) else None
+        return math.inf if value is None else sign * value
+
+    places = sorted(range(len(lines)), key=badness)[:_WORST]
+    return tuple(lines[place] for place in sorted(places))
 
 
 _BETTER = Column("better half", about="the average of the runs whose mean over all lines is the median or better")
