@@ -475,14 +475,16 @@ def grade_probabilities(probabilities: Mapping[str, float] | None, scale: Scale)
     """
     if not probabilities:
         return None
-    masses = [(level, probabilities.get(level.label, 0.0)) for level in _all_levels(scale)]
-    if any(not math.isfinite(mass) or mass < 0 for _, mass in masses):
+    masses = {level.grade: probabilities.get(level.label, 0.0) for level in scale.levels}
+    unable = probabilities.get(scale.unable.label, 0.0) if scale.unable else 0.0
+    # Of numbers that are none, neither comparison holds.
+    if not all(0 <= mass < math.inf for mass in (*masses.values(), unable)):
         return None
-    total = math.fsum(mass for _, mass in masses)
-    graded = math.fsum(mass for level, mass in masses if level is not scale.unable)
+    total = math.fsum((*masses.values(), unable))
+    graded = math.fsum(masses.values())
     if graded <= 0 or total - graded > total / 2:
         return None
-    return {level.grade: mass / graded for level, mass in masses if level is not scale.unable}
+    return {grade: mass / graded for grade, mass in masses.items()}
 
 
 def _all_levels(scale: Scale) -> tuple[Level, ...]:

@@ -60,7 +60,7 @@ _MODULES = {
 }
 """The module in whose `COMMANDS` a command is, where it is not `judge.cli.COMMAND`."""
 
-OBJECTS_BETWEEN_COLLECTIONS = 50_000
+OBJECTS_BETWEEN_COLLECTIONS = 500_000
 """How many more objects than before start a search for garbage in cycles.
 
 With Python's 700, a command would search its data again and again, and hardly anything there is in a cycle.

@@ -327,10 +327,12 @@ def best_ranks(entries: Iterable[tuple[str, str, int]]) -> dict[str, list[tuple[
     ranks: dict[str, dict[str, int]] = defaultdict(dict)
     for turn_id, item_id, rank in entries:
         ranks[turn_id][item_id] = min(rank, ranks[turn_id].get(item_id, rank))
-    return {
-        turn_id: sorted(ranks[turn_id].items(), key=lambda item: (item[1], natural_key(item[0])))
-        for turn_id in sorted(ranks, key=natural_key)
-    }
+    best: dict[str, list[tuple[str, int]]] = {}
+    for turn_id in sorted(ranks, key=natural_key):
+        best[turn_id] = [*ranks[turn_id].items()]
+        if len(best[turn_id]) > 1:
+            best[turn_id].sort(key=lambda item: (item[1], natural_key(item[0])))
+    return best
 
 
 def qrels_lines(rows: Iterable[QrelRow]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import results_of
-from judge.io.ids import QrelRow, column, natural_order, qrels_lines, safe_name
+from judge.io.ids import QrelRow, column, natural_key, qrels_lines, safe_name
 from judge.records import Criterion, Scale
 from judge.units import UNITS
 
@@ -46,17 +46,22 @@ def graded_rows(
     Responses are listed by turn, dialogues by topic. `names`: response id to the id that stands in its place, such as
     that of a passage. A ValueError if a response has two judgments under the criterion.
     """
-    rows: list[tuple[str, str, int]] = []
+    grades: dict[str, dict[str, int]] = {}
     for result in _under(results, criterion):
         if isinstance(result, Judgment) and not result.unable:
+            listed = _listed_under(result, criterion)
             item_id = names.get(result.response_id, result.response_id)
-            rows.append((_listed_under(result, criterion), item_id, result.grade))
-    rows.sort(key=lambda row: natural_order(row[:2]))
-    for (listed, item_id), times in Counter(row[:2] for row in rows).items():
-        if times > 1:
-            what = UNITS[criterion.unit].nouns.turn
-            raise ValueError(f"{item_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
-    return [QrelRow(column(listed), column(item_id), grade) for listed, item_id, grade in rows]
+            of_turn = grades.setdefault(listed, {})
+            if item_id in of_turn:
+                what = UNITS[criterion.unit].nouns.turn
+                raise ValueError(f"{item_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
+            of_turn[item_id] = result.grade
+    rows: list[QrelRow] = []
+    for listed in sorted(grades, key=natural_key):
+        of_turn = grades[listed]
+        item_ids = sorted(of_turn, key=natural_key) if len(of_turn) > 1 else of_turn
+        rows += [QrelRow(column(listed), column(item_id), of_turn[item_id]) for item_id in item_ids]
+    return rows
 
 
 def _listed_under(judgment: Judgment, criterion: Criterion) -> str:
