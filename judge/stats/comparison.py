@@ -292,7 +292,7 @@ def _with_slopes(terms: Floats, statistic: Statistic, grades: Sequence[int]) -> 
 
 def _resampler(statistic: Formula, grades: Sequence[int], rng: np.random.Generator) -> Callable[[Floats], Floats]:
     """From C (T x k x k) to a statistic on its resampled topics; tables share draws, and equal ones the values."""
-    draws = cache(lambda T: topic_draws(T, REPLICATES, rng).astype(np.float64))
+    draws = cache(lambda T: topic_draws(T, REPLICATES, rng))
     values: dict[bytes, Floats] = {}
 
     def resampled(C: Floats) -> Floats:

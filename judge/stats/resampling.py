@@ -49,9 +49,16 @@ class Resampled(msgspec.Struct, frozen=True):
     """Squared ratio of the two standard errors; None where either interval is undefined."""
 
 
-def topic_draws(T: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def topic_draws(T: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """How often each of T topics is in each of B resamples of T topics with replacement (B x T)."""
-    return rng.multinomial(T, np.full(T, 1 / T), size=replicates)
+    shares = np.full(T, 1 / T)
+    draws = np.empty((replicates, T), np.int32)
+    # Some at a time, which are the same ones: numpy's wide integers of 100,000 topics would take 1.6 GB.
+    rows = max(1, _BLOCK // T)
+    for start in range(0, replicates, rows):
+        some = draws[start : start + rows]
+        some[:] = rng.multinomial(T, shares, size=len(some))
+    return draws
 
 
 def topic_signs(T: int, most: int, rng: np.random.Generator) -> tuple[NDArray[np.int8], bool]:
@@ -85,11 +92,10 @@ def pooled(W: NDArray[Any], tables: NDArray[Any]) -> Floats:
     """
     T, k, _ = tables.shape
     flat = np.asarray(tables, np.float64).reshape(T, k * k)
-    W = np.asarray(W, np.float64)
     rows = max(1, _BLOCK // (T * k * k))
     sums = np.empty((len(W), k * k))
     for start in range(0, len(W), rows):
-        np.matmul(W[start : start + rows], flat, out=sums[start : start + rows])
+        np.matmul(np.asarray(W[start : start + rows], np.float64), flat, out=sums[start : start + rows])
     return sums.reshape(-1, k, k)
 
 
@@ -129,7 +135,7 @@ def all_resampled(
     judged = tables[tables.any(axis=(1, 2))]
 
     @cache
-    def weights() -> NDArray[np.int64]:
+    def weights() -> NDArray[np.int32]:
         return topic_draws(len(judged), replicates, rng)
 
     @cache
@@ -156,7 +162,7 @@ def _without_error(
     bare: Estimate,
     judged: NDArray[Any],
     grades: Sequence[int],
-    weights: NDArray[np.int64],
+    weights: NDArray[np.int32],
     level: float,
     below: float | None,
 ) -> Estimate:

@@ -45,6 +45,14 @@ def test_draws_of_topics_have_as_many_topics_as_there_are() -> None:
     assert draws.var() == pytest.approx(6 / 7, abs=0.06)
 
 
+def test_draws_of_many_topics_are_those_of_one_call() -> None:
+    # Four rows at a time, of 200,000 numbers together.
+    draws = topic_draws(50_000, 9, np.random.default_rng(1))
+    at_once = np.random.default_rng(1).multinomial(50_000, np.full(50_000, 1 / 50_000), size=9)
+    assert draws.itemsize == 4
+    assert np.array_equal(draws, at_once)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["wkappa", "alpha_ordinal", "tau_b"])
 def test_interval_equals_resampling_whole_topics_item_by_item(name: str) -> None:
