@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.records import Estimate
@@ -482,3 +483,36 @@ def test_topics_make_the_interval_of_a_real_judge_several_times_wider(shared: Pa
     assert (found.estimate.low, found.estimate.high) == pytest.approx((0.167, 0.390), abs=0.02)
     assert (found.item.low, found.item.high) == pytest.approx((0.265, 0.307), abs=0.002)
     assert 17 <= found.design_effect <= 40
+
+
+def test_more_topics_than_a_jackknife_leaves_out_are_left_out_in_groups() -> None:
+    values = np.random.default_rng(2).normal(size=6000)
+    topics = np.repeat(np.arange(3000), 2)
+    calls: list[int] = []
+
+    def mean(kept: NDArray[np.bool_]) -> float:
+        calls.append(int(kept.sum()))
+        return float(values[kept].mean())
+
+    found = jackknife_interval(mean, topics, bounds=(-9, 9))
+    # All items, then without each of 1,000 groups of three topics.
+    assert calls == [6000] + 1000 * [5994]
+    assert (found.n, found.topics) == (6000, 3000)
+    assert found.low is not None
+    assert found.high is not None
+    # The standard error of a mean of 3,000 topics, and t of 999 degrees of freedom.
+    error = values.reshape(3000, 2).mean(axis=1).std(ddof=1) / 3000**0.5
+    assert (found.high - found.low) / 2 == pytest.approx(1.9623 * error, rel=0.05)
+    calls.clear()
+    jackknife_interval(mean, topics % 1000, bounds=(-9, 9))
+    assert calls == [6000] + 1000 * [5994]
+
+
+def test_a_group_without_which_a_statistic_is_undefined_is_named_as_some_topics() -> None:
+    def only_with_the_first(kept: NDArray[np.bool_]) -> float | Undefined:
+        return 1.0 if kept[0] else Undefined("no positive items")
+
+    found = jackknife_interval(only_with_the_first, np.arange(1500))
+    assert (found.value, found.low, found.reason) == (1.0, None, "without some topics: no positive items")
+    found = jackknife_interval(only_with_the_first, np.arange(1000))
+    assert found.reason == "without topic 0: no positive items"
