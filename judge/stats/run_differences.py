@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 """Studentized differences this close are the same number."""
 _CHUNK = 2**18
 """Numbers that are held at once, few enough for the cache of a processor."""
-_MOST_SIGNS = 2**28
+_MOST_SIGNS = 2**26
 """The most signs that are held at once; of more topics, they are drawn a few rows at a time."""
 
 
@@ -155,7 +155,7 @@ def _p_values(D: Floats, n: Floats, flips: int, rng: np.random.Generator) -> tup
     order = np.argsort(observed, kind="stable")
     alone = np.zeros(P)
     beyond = np.zeros(P)
-    rows = max(1, _CHUNK // max(P, 1))
+    rows = max(1, _CHUNK // max(P, T, 1))
     for S in (block[start : start + rows] for block in blocks for start in range(0, len(block), rows)):
         if P == 0:
             # The signs are drawn all the same, so that the criterion after this one has its own.
