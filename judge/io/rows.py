@@ -156,6 +156,10 @@ def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[Frame
             )
             problems.append(file_problem("wrong_type", file, message))
             return []
+        if (member := _member_with_rows(alone)) is not None:
+            message = f"an object with rows in {shown(member)}: expected these rows themselves, in a list or one a line"
+            problems.append(file_problem("wrong_type", file, message))
+            return []
         values = [alone]
         places = ["line 1"]
     else:
@@ -201,6 +205,14 @@ def _is_by_columns(value: Mapping[str, Any]) -> bool:
     if all(isinstance(column, list) for column in columns):
         return len({len(column) for column in columns}) == 1
     return all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns)
+
+
+def _member_with_rows(value: Mapping[str, Any]) -> str | None:
+    """The member of an object that holds a list of objects; None of a row, which has a text beside its lists."""
+    if any(isinstance(cell, str) for cell in value.values()):
+        return None
+    lists = {name: cell for name, cell in value.items() if isinstance(cell, list) and cell}
+    return next((name for name, cell in lists.items() if all(isinstance(row, dict) for row in cell)), None)
 
 
 def is_frame(value: object) -> bool:

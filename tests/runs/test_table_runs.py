@@ -219,6 +219,15 @@ def test_a_table_that_is_written_by_columns_is_refused_with_the_way_to_write_row
     assert problem.message.startswith("an object of columns: expected an object for each row")
 
 
+def test_rows_inside_an_object_are_refused_with_the_name_of_their_member(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"passed": 2, "data": ROWS}), encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        read_tables([path])
+    (problem,) = refused.value.problems
+    assert problem.message.startswith("an object with rows in 'data': expected these rows themselves")
+
+
 def test_a_role_that_is_none_is_refused(tmp_path):
     with pytest.raises(UsageError, match="--column anser: no such role; did you mean answer"):
         read_tables([put(tmp_path / "t.jsonl", ROWS)], {"anser": "x"})
