@@ -168,9 +168,8 @@ def _exchanged(
     observed = np.empty(len(tables))
     null = np.empty((len(tables), len(signs)), dtype=np.float32)
     statistic = STATISTICS[name]
-    by_topic = np.ascontiguousarray(signs.T, dtype=np.float64)
     terms = statistic.terms(grades) if statistic.terms is not None else np.eye(len(grades) ** 2)
-    columns = max(_FEWEST_COLUMNS, _BLOCK // (max(len(by_topic), 1) * terms.shape[1]))
+    columns = max(_FEWEST_COLUMNS, _BLOCK // (max(signs.shape[1], 1) * terms.shape[1]))
     for i, pair in enumerate(tables):
         a, b = (tables_of_one.reshape(-1, len(terms)) @ terms for tables_of_one in pair)
         (here,) = _studentized(a, b, np.ones((len(a), 1)), statistic, grades)
@@ -178,7 +177,8 @@ def _exchanged(
         observed[i] = abs(here) * (1 - ROUNDING)
         for start in range(0, len(signs), columns):
             some = slice(start, start + columns)
-            null[i, some] = np.abs(_studentized(a, b, by_topic[:, some], statistic, grades))
+            by_topic = np.ascontiguousarray(signs[some].T, dtype=np.float64)
+            null[i, some] = np.abs(_studentized(a, b, by_topic, statistic, grades))
     return observed, null
 
 
@@ -348,6 +348,8 @@ def _why(names: tuple[str, str], A: Floats, B: Floats, name: str, grades: Sequen
 
 DRAWS = 20_000
 """Draws of the largest t statistic; its quantile is then known to about 1 %."""
+_MOST_NUMBERS = 2**24
+"""The most random numbers that are held at once."""
 
 
 def nested_folds(
@@ -432,7 +434,11 @@ def simultaneous_quantile(
     units = np.divide(centered, size, out=np.zeros_like(centered), where=size > 1e-12)
     known = ~np.isnan(values).any(axis=1)
     z = np.empty((DRAWS, m))
-    z[:, known] = rng.standard_normal((DRAWS, T)) @ units[known].T
+    # Of 50,000 topics, all at once would take 8 GB.
+    rows = max(1, _MOST_NUMBERS // T)
+    for start in range(0, DRAWS, rows):
+        some = slice(start, start + rows)
+        z[some, known] = rng.standard_normal((len(z[some]), T)) @ units[known].T
     z[:, ~known] = rng.standard_normal((DRAWS, int((~known).sum())))
     t = (z / np.sqrt(rng.chisquare(df, z.shape) / df)).max(axis=1)
     return max(float(np.quantile(t, (3 + level) / 4)), t_quantile(level, df))
