@@ -325,6 +325,9 @@ def side_by_side(
         ):
             if grade is not None:
                 labels.append(Label(turn_id=turn_id, response_id=item_id, grade=grade))
+        if not any(_text(row, column) for row in table.rows):
+            message = f"no grade in column {shown(column)}: expected some (--column judge=COLUMN names another one)"
+            problems.append(file_problem("missing_value", table.file, message))
         judged.append(
             Labels(
                 judge=column,

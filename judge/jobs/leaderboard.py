@@ -109,11 +109,12 @@ def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     refuse_listed(judged.pool)
-    if plan.out is not None:
-        make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
     gold, notes = _gold(plan, judged, "they are opened with --test, which puts it on record")
     digest = sha256(b"\n".join(sorted(sha256(read_stored(path)).encode() for path in plan.gold)))
     seal = seal_of(plan.test, plan.seal)
+    if seal is not None and plan.out is not None:
+        # Grades are not opened for what cannot be written.
+        _make_place(plan.out)
     sealed, warnings = _opened(plan, judged, gold, digest, seal) if seal is not None else ((), ())
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
     boards = boards_of(criteria)
@@ -301,7 +302,12 @@ def correction_files(outcome: CorrectionOutcome, target: str) -> dict[str, bytes
     }
 
 
+def _make_place(out: Path) -> None:
+    make_folder(out.parent if _is_file(out) else out)
+
+
 def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
+    _make_place(out)
     files = correction_files(outcome, plan.target)
     if _is_file(out):
         write_atomic(out, files["corrected.tsv" if out.suffix == ".tsv" else "corrected.md"])

@@ -235,6 +235,21 @@ def test_a_row_of_no_judged_response_is_named(tmp_path, judged):
     assert (problem.code, problem.path) == ("no_such_response", "line 2")
 
 
+def test_a_correction_that_is_refused_leaves_no_folder(tmp_path, judged, capsys):
+    path = table(tmp_path / "people.csv", "answer,human", "Something else.,1")
+    assert main(["leaderboard", str(judged), "--gold", str(path), "--out", str(tmp_path / "corrected")]) == 2
+    assert "no_such_response" in capsys.readouterr().err
+    assert not (tmp_path / "corrected").exists()
+
+
+def test_a_column_of_a_judge_without_any_grade_is_refused(tmp_path, capsys):
+    path = table(tmp_path / "t.csv", "id,human,judge", "1,1,", "2,0,")
+    assert main(["calibrate", str(path), "--out", str(tmp_path / "out")]) == 2
+    said = "missing_value: no grade in column 'judge': expected some (--column judge=COLUMN names another one)"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_table_of_gold_needs_the_pool(tmp_path):
     path = table(tmp_path / "people.csv", "answer,human", "x,1")
     labels = tmp_path / "judge.qrels"
