@@ -32,7 +32,6 @@ _CHANNELED = re.compile(
 """One message of a reply in gpt-oss's format, harmony: its channel and its text."""
 PARSERS = "the server's reasoning parser (vLLM: --reasoning-parser; llama.cpp: --reasoning-format)"
 _SHOWN = 80
-_OPENINGS = tuple(THOUGHTS)
 
 
 def cut_off(completion: Completion, place: str = "") -> Unreadable:
@@ -56,9 +55,7 @@ def cut_off(completion: Completion, place: str = "") -> Unreadable:
 def _opening(text: str) -> str | None:
     """The tag with which a text opens thoughts; None if it opens with something else."""
     begun = text.lstrip()
-    if not begun.startswith(_OPENINGS):
-        return None
-    return next(opening for opening in _OPENINGS if begun.startswith(opening))
+    return next((opening for opening in THOUGHTS if begun.startswith(opening)), None)
 
 
 def reply_of(completion: Completion) -> str | Unreadable:

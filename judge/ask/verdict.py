@@ -477,7 +477,7 @@ def grade_probabilities(probabilities: Mapping[str, float] | None, scale: Scale)
         return None
     masses = {level.grade: probabilities.get(level.label, 0.0) for level in scale.levels}
     unable = probabilities.get(scale.unable.label, 0.0) if scale.unable else 0.0
-    # Of numbers that are none, neither comparison holds.
+    # A NaN fails the comparison too.
     if not all(0 <= mass < math.inf for mass in (*masses.values(), unable)):
         return None
     total = math.fsum((*masses.values(), unable))

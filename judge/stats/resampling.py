@@ -33,7 +33,7 @@ truth in as few as 78 % of worlds.
 PERFECT = "perfect agreement"
 EQUAL = "all pairs equal"
 MOST_LEFT_OUT = 1000
-"""Most topics that a jackknife leaves out one at a time; of 100,000, each with all items anew, that takes hours."""
+"""Most topics that a jackknife leaves out one at a time; of 100,000, that takes an hour and a half."""
 _BLOCK = 200_000
 """Multiplications in one product of matrices."""
 UNEQUAL = "items have unequal weights, or two orders each"

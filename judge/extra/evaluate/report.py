@@ -123,12 +123,13 @@ def _worst(lines: Sequence[tuple[Cell, ...]], reading: Reading) -> tuple[tuple[C
     """The lines with the worst averages, in the order of all."""
     sign = 1 if reading.higher_is_better else -1
 
-    def badness(place: int) -> float:
+    def from_worst(place: int) -> float:
         average = lines[place][2]
         value = average.value if isinstance(average, Estimate) else None
+        # A line without an average is not among the worst.
         return math.inf if value is None else sign * value
 
-    places = sorted(range(len(lines)), key=badness)[:_WORST]
+    places = sorted(range(len(lines)), key=from_worst)[:_WORST]
     return tuple(lines[place] for place in sorted(places))
 
 
