@@ -207,6 +207,13 @@ def test_sealed_grades_that_cannot_be_used_stay_sealed(folder: Path, capsys: pyt
     assert read_ledger(parts / "seal.json") == ()
 
 
+def test_grades_are_not_opened_for_a_place_that_cannot_be_written(folder: Path, parts: Path, capsys) -> None:
+    place = parts / "seal.json" / "corrected"
+    said = complaint(capsys, run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl", "--out", place))
+    assert "cannot be used as an output folder" in said
+    assert read_ledger(parts / "seal.json") == ()
+
+
 def test_dev_grades_alone_are_no_sample_of_the_pool(folder: Path, parts: Path, capsys) -> None:
     assert run(folder, "--gold", parts / "dev.jsonl") == 2
     assert "give both parts of the split (the test part with --test), or --target topics" in capsys.readouterr().err
