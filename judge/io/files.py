@@ -362,11 +362,24 @@ def decode_rows(
         try:
             yield number, decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            message, _, path = str(error).partition(" - at `")
+            message, _, path = why_not_json(line, error).partition(" - at `")
             where = f"line {number}: {path.rstrip('`') or '$'}"
             problems.append(file_problem(code, name, message, where))
             if too_many(problems, name, number, before):
                 return
+
+
+def why_not_json(content: bytes, error: Exception) -> str:
+    r"""Why JSON cannot be decoded: the first byte that is not UTF-8, which msgspec does not name, or msgspec's error.
+
+    >>> why_not_json(b'"\xff"', ValueError("Invalid UTF-8 encoded string"))
+    'byte 2 (0xff) is not UTF-8: invalid start byte'
+    """
+    try:
+        content.decode()
+    except UnicodeDecodeError as found:
+        return f"byte {found.start + 1} (0x{content[found.start]:02x}) is not UTF-8: {found.reason}"
+    return str(error)
 
 
 def jsonl_bytes(records: Iterable[object]) -> bytes:

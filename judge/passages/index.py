@@ -15,7 +15,7 @@ import msgspec
 
 import judge.passages.streams as streams
 from judge.errors import InputError
-from judge.io.files import BOM, input_errors
+from judge.io.files import BOM, input_errors, why_not_json
 from judge.io.steps import Step, Steps, metered, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
@@ -134,7 +134,7 @@ def _name(line: bytes, bad: Callable[[str], None]) -> bytes | None:
     try:
         passage = passage_of(msgspec.json.decode(line, type=Line))
     except UNREADABLE as error:
-        bad(f"cannot be read as a passage: {error}")
+        bad(f"cannot be read as a passage: {why_not_json(line, error)}")
         return None
     if passage is None:
         bad(NEEDED)
@@ -196,7 +196,7 @@ def _text(stored: bytes, passage_id: str, where: str) -> str:
     try:
         passage = passage_of(msgspec.json.decode(stored, type=Line))
     except UNREADABLE as error:
-        raise InputError(f"{where}: cannot be read as a passage: {error}") from error
+        raise InputError(f"{where}: cannot be read as a passage: {why_not_json(stored, error)}") from error
     if passage is None:
         raise InputError(f"{where}: passage {passage_id} has no text: {NEEDED}")
     name, text = passage

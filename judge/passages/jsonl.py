@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from judge.io.files import why_not_json
 from judge.passages.streams import MAX_LINE, Bad, Hit
 
 HEAD = b'{"id": "'
@@ -65,7 +66,7 @@ def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> 
         try:
             passage = passage_of(decode(line))
         except UNREADABLE as error:
-            bad(number, f"cannot be read as a passage: {error}")
+            bad(number, f"cannot be read as a passage: {why_not_json(line, error)}")
             continue
         if passage is None:
             bad(number, NEEDED)

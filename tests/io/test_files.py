@@ -90,6 +90,7 @@ def test_lines_of_json_are_rows_or_problems_with_their_numbers() -> None:
         ("bad", "f.jsonl", "line 6: $"),
     ]
     assert problems[0].message == "Expected `str`, got `int`"
+    assert problems[2].message == "byte 1 (0xff) is not UTF-8: invalid start byte"
 
 
 def test_a_line_nested_too_deeply_is_a_problem() -> None:

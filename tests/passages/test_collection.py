@@ -218,7 +218,7 @@ def zstd_long(content: bytes) -> bytes:
         ('{"x": 1}\n{"contents": "x", "id": 5}', "line 2: $", "Expected `str | null`, got `int`"),
         ('{"x": 1}\n{"id": "a", "contents": "x', "line 2: $", "truncated"),
         ('{"x": 1}\n{"id": "a", "contents": "\\ud800"}', "line 2: $", ""),
-        (b'{"x": 1}\n{"id": "a", "contents": "\xff"}', "line 2: $", "invalid start byte"),
+        (b'{"x": 1}\n{"id": "a", "contents": "\xff"}', "line 2: $", "byte 26 (0xff) is not UTF-8: invalid start byte"),
         ('{"x": 1}\n[1]', "line 2: $", "Expected `object`"),
         ('[{"id": "a", "contents": "x"}]', "line 1: $", "expected JSON Lines"),
         (b"\xff\xfe{\x00", "$", "the file is UTF-16; convert it to UTF-8"),

@@ -206,7 +206,11 @@ def test_a_change_in_the_middle_of_a_file_is_seen_on_the_line(tmp_path):
     with pytest.raises(InputError, match="expected passage aaaa, found cccc; build the index again"):
         texts(tmp_path / "out.idx", "aaaa")
     path.write_bytes(sound.replace(b'{"id": "bbbb"', b" " * 13))
-    with pytest.raises(InputError, match="cannot be read as a passage"):
+    with pytest.raises(InputError, match="cannot be read as a passage: JSON is malformed"):
+        texts(tmp_path / "out.idx", "bbbb")
+    path.write_bytes(sound.replace(b'"bbbb", "contents": "Te', b'"bbbb", "contents": "T\xff'))
+    # {"id": "bbbb", "contents": "T has 29 bytes.
+    with pytest.raises(InputError, match=r"cannot be read as a passage: byte 30 \(0xff\) is not UTF-8"):
         texts(tmp_path / "out.idx", "bbbb")
 
 
