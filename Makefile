@@ -1,6 +1,7 @@
 # For a fresh machine: `make demo`, `make test` and `make docs`. Each makes or reuses .venv by itself.
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 # A process that is done takes over half of what another still has to do: the longest tests stand together.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -10,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # Reading the tests takes twice as long where their rewritten assertions are not kept.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-all fast lint docs pictures clean
+.PHONY: demo test test-all fast oldest lint docs pictures clean
 
 demo: $(VENV)/.core
 	$(BIN)/judge demo
@@ -27,6 +28,14 @@ test-all: test
 fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -m fast
 
+# The oldest versions that pyproject.toml allows, under Python 3.11. What newer ones say of them is no error here.
+oldest:
+	python3.11 -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install -q uv
+	$(OLDEST)/bin/uv pip install -q -p $(OLDEST) --resolution lowest-direct -e '.[all,onnx,ir]'
+	$(OLDEST)/bin/uv pip install -q -p $(OLDEST) -e '.[all,onnx,ir]' --group test --group docs
+	$(OLDEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not long" -W ignore::DeprecationWarning
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,7 +50,7 @@ pictures: $(VENV)/.dev
 	$(BIN)/python -m docs.site.pictures
 
 clean:
-	rm -rf $(VENV) judge-demo docs/_build
+	rm -rf $(VENV) $(OLDEST) judge-demo docs/_build
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "judge needs Python 3.11, 3.12 or 3.13, and none was found"; exit 2; }
