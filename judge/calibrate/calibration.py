@@ -117,9 +117,8 @@ def verdict(
                 reasons.append(f"{_against(rule, after_worst)}{after}, with missing grades at the far end of the scale")
         elif rule in worst:
             words.append(_not_worse(word_of_rule(rule, worst[rule])))
-            reasons.append(
-                f"{_against(rule, worst[rule])}, with the {row.gold - row.n} missing grades at the far end of the scale"
-            )
+            missing = count(row.gold - row.n, "missing grade")
+            reasons.append(f"{_against(rule, worst[rule])}, with the {missing} at the far end of the scale")
     if set(words) == {"TRUSTED"} and too_few(row.n, row.topics):
         words.append("INCONCLUSIVE")
         reasons.append(least_to_accept(row.n, row.topics, cluster))

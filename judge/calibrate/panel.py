@@ -4,7 +4,7 @@ A code is the place of a grade on the scale in ascending order, -1 where there i
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import multimode
@@ -135,6 +135,15 @@ def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:
         message = f"{response_id} is judged {count} times by {labels.judge}: expected one judgment a sample"
         problems.append(file_problem("duplicate_judgment", labels.source, message, turn_id=turn_id))
     return problems
+
+
+def scale_remedy(problems: Iterable[Problem]) -> str:
+    """The options that take columns with grades off their scale; empty where all are on it."""
+    files = {problem.file for problem in problems if problem.code == "off_scale"}
+    remedy = "; --scale LOW-HIGH says on which scale columns are" if files else ""
+    if files - {"gold"}:
+        remedy += ", --off-scale missing counts what is no grade of a judge's scale as missing"
+    return remedy
 
 
 def _judged_again(labels: Labels) -> dict[tuple[str, str, int], int]:
@@ -421,11 +430,7 @@ def make_panel(
     """
     problems = input_problems(scale, gold, labels)
     of_columns = any(judged.prompt is None for judged in labels)
-    remedy = ""
-    if of_columns and any(problem.code == "off_scale" for problem in problems):
-        remedy = "; --scale LOW-HIGH says on which scale columns are"
-        if any(problem.code == "off_scale" and problem.file != "gold" for problem in problems):
-            remedy += ", --off-scale missing counts what is no grade of a judge's scale as missing"
+    remedy = scale_remedy(problems) if of_columns else ""
     refuse(problems, f"gold and judgments cannot be compared under {criterion}{remedy}")
     keys = _in_order(gold)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))

@@ -12,6 +12,7 @@ import msgspec
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.results import Label, Labels
+from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
 from judge.gold import levels_said
 from judge.gold.rows import GoldRow, text_digest
@@ -20,7 +21,7 @@ from judge.io.rows import FrameRow, RowTable, read_rows
 from judge.io.tabular import DECIMAL_COMMA
 from judge.io.text import count, did_you_mean, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Problem, file_problem
+from judge.records import Criterion, Problem, Scale, file_problem
 from judge.runs.document import read_head
 from judge.runs.formats.table import SUFFIXES, column_names
 from judge.runs.formats.table_rows import USUAL, plain_name
@@ -241,6 +242,7 @@ def grades_of(
     problems: list[Problem],
     criterion: str | None = None,
     two_levels: Collection[str] = (),
+    scale: Scale | None = None,
 ) -> list[int | None]:
     """The grade in each row of a column; None where there is none. What is no grade is added to the problems.
 
@@ -251,8 +253,10 @@ def grades_of(
         criterion: What the grades are of where no column says it; the levels of its default prompt are named there.
         two_levels: The criteria whose grades are 0 and 1, for which words may stand; on a scale of more levels, yes
             would be one of the lowest.
+        scale: That of the grades, where it is known; a grade off it is a problem.
     """
     prompt = find_criterion(criterion) if criterion in default_prompts() else None
+    levels = [] if scale is None else [level.grade for level in scale.levels]
     by_row = criterion_column(graded.table)
     grades: list[int | None] = []
     for row in graded.table.rows:
@@ -268,6 +272,9 @@ def grades_of(
             expected = f"a grade such as 2{levels_said(prompt)}, {'yes or no, ' if words else ''}or an empty cell"
             message = f"column {shown(column)}: expected {expected}; found {shown(cell)}"
             problems.append(file_problem("wrong_value", graded.table.file, message, row.place))
+        if levels and grade is not None and grade not in levels:
+            message = f"column {shown(column)}: expected one of {', '.join(map(str, levels))}; found {grade}"
+            problems.append(file_problem("off_scale", graded.table.file, message, row.place))
         grades.append(grade)
     return grades
 
@@ -290,13 +297,19 @@ def _has_two_levels(graded: TableOfGrades) -> bool:
 
 
 def side_by_side(
-    graded: TableOfGrades, criterion: str, problems: list[Problem], items: Items | None = None
+    graded: TableOfGrades,
+    criterion: str,
+    problems: list[Problem],
+    items: Items | None = None,
+    scale: Scale | None = None,
+    off_scale: OffScale = "error",
 ) -> tuple[tuple[GoldRow, ...], tuple[Labels, ...]]:
     """People's grades as gold, and judges' as labels of the same items.
 
     An item is a row, by its id where there is one. Rows about one question, or one topic, are one topic.
 
-    `items`: those of the tables that were read before.
+    `items`: those of the tables that were read before. `scale`: that of all grades, where it is known. `off_scale`:
+    whether a judge's grade off it is a problem.
     """
     table = graded.table
     keys = (items or Items()).keys(table, problems)
@@ -304,7 +317,7 @@ def side_by_side(
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
         for (turn_id, topic_id, item_id), grade in zip(
-            keys, grades_of(graded, column, problems, criterion, two_levels), strict=True
+            keys, grades_of(graded, column, problems, criterion, two_levels, scale), strict=True
         ):
             if grade is not None:
                 gold.append(
@@ -318,10 +331,11 @@ def side_by_side(
                     )
                 )
     judged: list[Labels] = []
+    judges_scale = scale if off_scale == "error" else None
     for column in graded.graders["judge"]:
         labels: list[Label] = []
         for (turn_id, _, item_id), grade in zip(
-            keys, grades_of(graded, column, problems, criterion, two_levels), strict=True
+            keys, grades_of(graded, column, problems, criterion, two_levels, judges_scale), strict=True
         ):
             if grade is not None:
                 labels.append(Label(turn_id=turn_id, response_id=item_id, grade=grade))

@@ -89,6 +89,29 @@ def test_what_is_no_grade_is_a_problem_with_its_line(tmp_path, capsys):
     assert f"wrong_value at line 2: column 'judge': {expected}; found '0.85'" in said
 
 
+@pytest.mark.parametrize("options", [["--scale", "0-3"], ["--criterion", "groundedness"]])
+def test_a_grade_off_the_scale_is_named_by_its_line(tmp_path, capsys, options):
+    path = table(tmp_path / "t.csv", "id,human,judge", "1,7,1", "2,2,-1", "3,1,x")
+    assert main(["calibrate", str(path), *options]) == 2
+    said = capsys.readouterr().err
+    assert "off_scale at line 2: column 'human': expected one of 0, 1, 2, 3; found 7" in said
+    assert "off_scale at line 3: column 'judge': expected one of 0, 1, 2, 3; found -1" in said
+    assert "wrong_value at line 4: column 'judge'" in said
+    assert "; --scale LOW-HIGH says on which scale columns are, --off-scale missing counts what is no grade" in said
+
+
+def test_a_judges_grade_off_the_scale_may_count_as_missing(tmp_path, capsys):
+    rows = ["1,2,1", "2,2,9", "3,1,1", "4,0,0"]
+    command = ["calibrate", "--scale", "0-3", "--off-scale", "missing"]
+    assert main([*command, str(table(tmp_path / "t.csv", "id,human,judge", *rows))]) == 0
+    assert "1 of 4 labels by judge" in capsys.readouterr().out
+    # A person's grade off the scale is a mistake in any case.
+    assert main([*command, str(table(tmp_path / "t.csv", "id,human,judge", *rows, "5,9,9"))]) == 2
+    said = capsys.readouterr().err
+    assert "line 6: column 'human'" in said
+    assert "column 'judge'" not in said
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

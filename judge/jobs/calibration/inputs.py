@@ -29,7 +29,7 @@ from judge.calibrate.intake import (
     read_gold_files,
     same_grades,
 )
-from judge.calibrate.panel import Panel
+from judge.calibrate.panel import Panel, scale_remedy
 from judge.calibrate.second_year import DEFAULT_MARGIN
 from judge.calibrate.tables import (
     GRADERS,
@@ -224,6 +224,8 @@ class CalibrationInputs:
     def _take_tables(self, paths: Sequence[Path]) -> None:
         """Read people's and judges' grades of tables; their scale, unless given, is what occurs."""
         criterion = self.only = self.only or UNNAMED
+        is_known = self.scale is not None or criterion in default_prompts()
+        scale = gold_scale(self, criterion) if is_known else None
         problems: list[Problem] = []
         rows: list[GoldRow] = []
         judged: list[Labels] = []
@@ -233,13 +235,13 @@ class CalibrationInputs:
             graded = grade_table(path, self.plan.columns, GRADERS, problems)
             if graded is None:
                 continue
-            gold, labels = side_by_side(graded, criterion, problems, items)
+            gold, labels = side_by_side(graded, criterion, problems, items, scale, self.plan.off_scale)
             rows += gold
             judged += labels
             digests.append(graded.table.digest)
             self.notes += (graded.said, topics_said(graded.table))
-        refuse(problems, "tables of grades that cannot be used")
-        if self.scale is None and criterion not in default_prompts():
+        refuse(problems, f"tables of grades that cannot be used{scale_remedy(problems)}")
+        if scale is None:
             lowest, highest = scale_of(rows, judged)
             if highest - lowest >= MOST_GRADES:
                 raise UsageError(
