@@ -8,6 +8,7 @@ table is made of.
 import contextlib
 import itertools
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -46,9 +47,10 @@ class PassageListing(Protocol):
 
 
 class PassageTable:
-    """A table of passage ids that is looked up."""
+    """A table of passage ids that is looked up; its connection is closed with it."""
 
     def __init__(self, name: str, connection: sqlite3.Connection) -> None:
+        weakref.finalize(self, connection.close)
         self._name = name
         self._connection = connection
         connection.text_factory = bytes
@@ -112,8 +114,11 @@ def passing_table(name: str, kind: TableKind, listing: PassageListing) -> Passag
     connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     try:
         _fill(connection, kind, listing)
-    except sqlite3.Error as error:
-        raise OperationalError(f"{name}: cannot be sorted in SQLite's temporary folder: {error}") from error
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise OperationalError(f"{name}: cannot be sorted in SQLite's temporary folder: {error}") from error
+        raise
     return PassageTable(name, connection)
 
 

@@ -1,6 +1,7 @@
 """Keys planted in every place, by every backend: none comes out in a file, on a stream, or in an error."""
 
 import base64
+import contextlib
 import json
 import os
 import sqlite3
@@ -53,7 +54,7 @@ def shown(home: Path, done: "subprocess.CompletedProcess[str]") -> dict[str, str
     out = {"stdout": done.stdout, "stderr": done.stderr}
     for path in sorted(path for path in (home / "out").rglob("*") if path.is_file()):
         out[path.name] = path.read_bytes().decode("utf-8", "replace")
-    with sqlite3.connect(home / "out" / "journal.sqlite") as journal:
+    with contextlib.closing(sqlite3.connect(home / "out" / "journal.sqlite")) as journal:
         out["journal"] = repr(journal.execute("SELECT * FROM completion").fetchall())
     return out
 

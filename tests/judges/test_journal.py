@@ -274,7 +274,8 @@ def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(tmp_p
 def test_a_journal_is_not_written_through_a_link(tmp_path: Path, there: bool) -> None:
     target, link = tmp_path / "other.sqlite", tmp_path / "journal.sqlite"
     if there:
-        sqlite3.connect(target).execute("CREATE TABLE own (a)")
+        with contextlib.closing(sqlite3.connect(target)) as other:
+            other.execute("CREATE TABLE own (a)")
     before = target.read_bytes() if there else None
     link.symlink_to(target)
     with pytest.raises(InputError, match=r"journal\.sqlite: a link where the journal has to be"):

@@ -1,5 +1,6 @@
 """All questions about a response in one request: whole commands, whose requests a server counts."""
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -53,7 +54,7 @@ def test_a_request_a_response(mock: Mock, tmp_path: Path, concurrency: str) -> N
     assert len(mock.last()[1]["questions"]) == 3
     (spending,) = manifest(tmp_path / "out")["spending"]
     assert [spending[name] for name in ("calls", "attempts", "counted", "timed")] == [12] * 4
-    with sqlite3.connect(tmp_path / "out" / "journal.sqlite") as journal:
+    with contextlib.closing(sqlite3.connect(tmp_path / "out" / "journal.sqlite")) as journal:
         assert journal.execute("SELECT count(*) FROM completion").fetchone() == (36,)
     assert requests(mock, example(mock, tmp_path / "out", *THREE)) == 0
 

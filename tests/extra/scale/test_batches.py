@@ -1,6 +1,7 @@
 """Requests as files, and batch APIs, from the command line: nothing is asked twice, nothing is lost, strangers' lines
 are refused."""
 
+import contextlib
 import fcntl
 import gzip
 import json
@@ -186,7 +187,7 @@ def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, mo
 
 def test_what_another_version_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
-    with sqlite3.connect(tmp_path / "round-1/questions.sqlite") as file:
+    with contextlib.closing(sqlite3.connect(tmp_path / "round-1/questions.sqlite")) as file:
         file.execute("PRAGMA user_version = 0")
     assert "of another version of judge" in complaint(capsys, take(tmp_path, 1, write(tmp_path / "back.jsonl", [])))
 
