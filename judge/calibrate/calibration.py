@@ -93,7 +93,7 @@ def verdict(
     """
     reused = choice if choice and choice.chosen_on == row.split and len(choice.tried) > 1 else None
     words: list[Word] = []
-    reasons: list[str] = []
+    reasons: list[tuple[Word, str]] = []
     deciding = row.statistics[row.primary]
     for rule in requirements:
         estimate = row.statistics[rule.statistic]
@@ -109,27 +109,33 @@ def verdict(
             word = "INCONCLUSIVE"
             after = ", but the judge was chosen on the same grades"
         words.append(word)
-        reasons.append(f"{_against(rule, estimate)}{after}")
+        reasons.append((word, f"{_against(rule, estimate)}{after}"))
         if after_worst is not None:
-            words.append(_not_worse(word_of_rule(rule, after_worst)))
+            word = _not_worse(word_of_rule(rule, after_worst))
+            words.append(word)
             # Where only other candidates miss grades, the two intervals are the same.
             if not _same_interval(after_worst, estimate):
-                reasons.append(f"{_against(rule, after_worst)}{after}, with missing grades at the far end of the scale")
+                far = f"{after}, with missing grades at the far end of the scale"
+                reasons.append((word, f"{_against(rule, after_worst)}{far}"))
         elif rule in worst:
-            words.append(_not_worse(word_of_rule(rule, worst[rule])))
+            word = _not_worse(word_of_rule(rule, worst[rule]))
+            words.append(word)
             missing = count(row.gold - row.n, "missing grade")
-            reasons.append(f"{_against(rule, worst[rule])}, with the {missing} at the far end of the scale")
+            far = f", with the {missing} at the far end of the scale"
+            reasons.append((word, f"{_against(rule, worst[rule])}{far}"))
     if set(words) == {"TRUSTED"} and too_few(row.n, row.topics):
         words.append("INCONCLUSIVE")
-        reasons.append(least_to_accept(row.n, row.topics, cluster))
+        reasons.append(("INCONCLUSIVE", least_to_accept(row.n, row.topics, cluster)))
     if not_blind := why_not_trusted(made):
         words.append("INCONCLUSIVE")
-        reasons.append(not_blind)
+        reasons.append(("INCONCLUSIVE", not_blind))
     result: Word = "TRUSTED"
     if "NOT TRUSTED" in words:
         result = "NOT TRUSTED"
     elif "INCONCLUSIVE" in words:
         result = "INCONCLUSIVE"
+    # A rule that is met is no reason for a verdict against the judge.
+    because = tuple(reason for word, reason in reasons if result == "TRUSTED" or word != "TRUSTED")
     return TrustVerdict(
         criterion=row.criterion,
         judge=row.name,
@@ -137,7 +143,7 @@ def verdict(
         split=row.split,
         word=result,
         requirements=tuple(map(str, requirements)),
-        reasons=tuple(reasons),
+        reasons=because,
         estimate=deciding,
         statistic=row.primary,
     )
@@ -148,7 +154,8 @@ def why_not_trusted(made: Sequence[str]) -> str:
     not_blind = [way for way in made if way not in BLIND]
     if not not_blind:
         return ""
-    return f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted"
+    made_otherwise = ", ".join(not_blind)
+    return f"the gold was not graded blind ({made_otherwise}): it may flatter a judge, and cannot make one trusted"
 
 
 def too_few(n: int, topics: int) -> bool:
@@ -159,8 +166,8 @@ def too_few(n: int, topics: int) -> bool:
 def least_to_accept(n: int, topics: int, cluster: str) -> str:
     """How many items and topics there are, and how few are enough."""
     return (
-        f"{count(n, 'judged gold item')} on {count(topics, cluster)}; "
-        f"{FEWEST_ITEMS} on {FEWEST_TOPICS} are the least to accept a judge by"
+        f"{count(n, 'judged gold item')} on {count(topics, cluster)} cannot make a judge trusted: "
+        f"that takes {FEWEST_ITEMS} on {FEWEST_TOPICS}"
     )
 
 
@@ -218,7 +225,7 @@ def _shown(estimate: Estimate) -> str:
     if estimate.value is None:
         return f"undefined ({estimate.reason})"
     if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3f} without an interval ({estimate.reason})"
+        return f"has no interval ({estimate.reason})"
     return f"[{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
@@ -370,9 +377,8 @@ def _warnings(
         )
     if split == "test" and options.openings is None:
         warnings.append(f"{name}: the test grades are not sealed, so nobody can tell how often they were looked at")
-    not_blind = [way for way in panel.made if way not in BLIND]
-    if not_blind:
-        warnings.append(f"{name}: gold made by {', '.join(not_blind)}, which flatters or pleases some judges: no claim")
+    if not_blind := why_not_trusted(panel.made):
+        warnings.append(f"{name}: {not_blind}")
     counts = panel.shares[mask].sum(axis=0)
     if panel.of_pairs:
         counts = (counts + counts[::-1]) / 2

@@ -176,7 +176,7 @@ class TrustVerdict(msgspec.Struct, frozen=True):
     requirements: tuple[str, ...]
     """The rules, as they are written on the command line."""
     reasons: tuple[str, ...]
-    """The interval that each rule met, and what else decided."""
+    """What decided: the intervals of the rules, but those that were met only where the judge is trusted."""
     estimate: Estimate
     """The primary statistic, with the interval that a rule on it goes by."""
     statistic: str

@@ -62,7 +62,8 @@ def carry(
     not_blind = tuple(filter(None, [why_not_trusted(panel.made)]))
     against = (*_against(panel, found, worst, missing, margin), *not_blind) if by_interval == "CARRIES" else ()
     word: CarryWord = "INCONCLUSIVE" if against else by_interval
-    reasons = (_where(difference, margin), *against)
+    # An interval above the margin is no reason for INCONCLUSIVE.
+    reasons = against or (_where(difference, margin),)
     topics_needed: int | None = None
     if by_interval == "INCONCLUSIVE" and not_blind:
         reasons = (*reasons, *not_blind)

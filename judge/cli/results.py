@@ -69,7 +69,7 @@ def _correct(plan: CorrectionPlan, output: JsonOutput) -> None:
     say_all(outcome.notes)
     say_all(outcome.warnings)
     if not output.as_json:
-        _print_corrected(outcome)
+        _print_corrected(outcome, plan.target)
         if plan.out is not None:
             say(f"the corrected leaderboard is in {plan.out}")
         return
@@ -80,7 +80,15 @@ def _correct(plan: CorrectionPlan, output: JsonOutput) -> None:
     print_json({**head, "cautions": outcome.cautions, "rows": outcome.rows})
 
 
-def _print_corrected(outcome: CorrectionOutcome) -> None:
+_INTERVALS = {
+    "pool": "corrected: what people would give these {responses}; its interval is about these alone, and there is none "
+    "where they graded every one (--target topics: over topics)",
+    "topics": "corrected: what people would give such {responses} on topics like these; its interval is over topics",
+}
+"""What a corrected mean and its interval are about, by target."""
+
+
+def _print_corrected(outcome: CorrectionOutcome, target: str) -> None:
     for caution in outcome.cautions:
         print_text(f"! {caution}", "warning")
     for line in outcome.clustered:
@@ -98,7 +106,9 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
     if more:
         print_text(f"{more} more measures: --out DIR")
     print(file=sys.stderr)
-    for text in flag_lines(outcome.rows, corrected_flag_meanings(folder_unit(outcome.criteria).nouns)):
+    nouns = folder_unit(outcome.criteria).nouns
+    about = _INTERVALS[target].format(responses=nouns.responses)
+    for text in (about, *flag_lines(outcome.rows, corrected_flag_meanings(nouns))):
         for line in fold(text, USUAL):
             print(line, file=sys.stderr)
 

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, groups_of
 from judge.io.table import Column, RecordColumns, Table, as_column, fields, records_table
@@ -345,7 +347,7 @@ CORRECTED_COLUMNS: RecordColumns = {
 _CORRECTED_SHOWN: RecordColumns = {
     **fields("rank ranks tie=place.letters run=run_id raw=raw.mean.value"),
     Column("raw [95 %]"): lambda row: row.raw.mean,
-    Column("corrected [95 %]"): lambda row: row.mean,
+    Column("corrected [95 %]"): lambda row: mean_shown(row),
     "bound": lambda row: row.bound,
     "bounds": lambda row: _extreme_bounds(row),
     "gold": lambda row: row.counts["gold"],
@@ -380,10 +382,23 @@ hold for all runs at once with 95 % confidence.
 """
 
 
+EVERY_GRADED = "people graded every response"
+"""Why a corrected mean is shown without an interval."""
+
+
 def missing_grades(score: board_rows.Score) -> int:
     """The turns of a corrected run that should have a grade by the judge and have none."""
     raw = score.raw
     return raw.counts["turns"] - raw.mean.n if raw else 0
+
+
+def mean_shown(score: board_rows.Score) -> Estimate:
+    """The corrected mean for people: an interval without a width, where they graded every response, is left out."""
+    mean = score.mean
+    every = score.raw is not None and score.counts["gold"] == score.raw.mean.n
+    if every and mean.low is not None and mean.low == mean.high:
+        return msgspec.structs.replace(mean, low=None, high=None, reason=EVERY_GRADED)
+    return mean
 
 
 def _extreme_bounds(score: board_rows.Score) -> str | None:

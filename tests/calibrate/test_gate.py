@@ -133,8 +133,9 @@ def test_fewer_labels_or_topics_than_the_least_trust_nobody(n: int, topics: int)
     few = agreement(n=n, topics=topics, wkappa=interval(0.9, 0.99))
     found = verdict(few, rules_of((), "wkappa"), ("blind",), None, {}, "theme")
     assert found.word == "INCONCLUSIVE"
-    assert found.reasons[1] == (
-        f"{n:,} judged gold items on {topics} themes; 100 on 20 are the least to accept a judge by"
+    # That the interval lies above the bound is no reason for the word.
+    assert found.reasons == (
+        f"{n:,} judged gold items on {topics} themes cannot make a judge trusted: that takes 100 on 20",
     )
     assert word(agreement(n=n, topics=topics, wkappa=interval(0.1, 0.2))) == "NOT TRUSTED"
     assert word(agreement(n=100, topics=20, wkappa=interval(0.9, 0.99))) == "TRUSTED"
@@ -172,8 +173,8 @@ def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> 
     assert word(row, worst={rule: interval(0.2, 0.6)}) == "INCONCLUSIVE"
     assert word(row, worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
     found = verdict(row, (rule,), ("blind",), None, {rule: interval(-0.9, -0.5)})
-    assert found.reasons[1] == (
-        "wkappa [-0.900, -0.500] lies below 0.4, with the 40 missing grades at the far end of the scale"
+    assert found.reasons == (
+        "wkappa [-0.900, -0.500] lies below 0.4, with the 40 missing grades at the far end of the scale",
     )
 
 
@@ -217,8 +218,8 @@ def test_missing_grades_after_a_choice_go_by_the_interval_that_repeats_it() -> N
     assert word(row, choice=chosen(3, interval(0.1, 0.3), worst=interval(0.5, 0.7)), **options) == "NOT TRUSTED"
     found = verdict(row, (rule,), ("blind",), chosen(3, bag, worst=interval(0.3, 0.6)), {rule: interval(0.45, 0.7)})
     assert found.estimate == bag
+    # The rule that is met is no reason for the word.
     assert found.reasons == (
-        "wkappa [0.500, 0.700] lies above 0.4, after choosing among 3 on the same grades",
         "wkappa [0.300, 0.600] has 0.4 inside, after choosing among 3 on the same grades, with missing grades "
         "at the far end of the scale",
     )

@@ -239,7 +239,7 @@ def test_yes_is_a_grade_of_a_prompt_with_two_levels(tmp_path, capsys):
     path = table(tmp_path / "people.csv", "run,turn_id,human", "data,q1_1,yes", "data,q2_1,no", "data,q3_1,yes")
     assert main(["leaderboard", str(out), "--gold", str(path), "--out", str(tmp_path / "corrected")]) == 0
     # Two of three: (1 + 0 + 1) / 3.
-    assert "0.667 [" in capsys.readouterr().out
+    assert "  0.667  " in capsys.readouterr().out
     outcome = calibrate_judges(CalibrationPlan(gold=path, judgments=out))
     assert next(row for row in outcome.calibration.agreement if row.judge.startswith("mine/1")).n == 3
 
@@ -396,6 +396,12 @@ def test_a_leaderboard_is_corrected_by_a_table_of_all_that_was_judged(tmp_path, 
     assert row["mean"]["value"] == pytest.approx(5 / 3)
     assert f"{path}: a table of 3 rows: grades of people from " in err
     assert "groundedness: every judged response has a grade, so none was drawn by chance" in err
+    assert main(["leaderboard", str(judged), "--gold", str(path)]) == 0
+    out, err = capsys.readouterr()
+    # Nothing is left to chance here, and an interval without a width would look like a claim about other responses.
+    assert "1.667" in out
+    assert "[1.667" not in out
+    assert "there is none where they graded every one" in " ".join(err.split())
 
 
 def test_a_part_of_what_was_judged_corrects_means_where_its_probability_is_in_the_table(tmp_path, judged, capsys):

@@ -37,6 +37,28 @@ def test_what_the_terminal_shows() -> None:
     )
 
 
+def test_a_warning_that_a_verdict_gives_as_its_reason_is_said_once() -> None:
+    found = calibration()
+    (verdict,) = found.verdicts
+    few = "9 judged gold items on 3 topics cannot make a judge trusted: that takes 100 on 20"
+    said = replace(
+        found,
+        warnings=(*found.warnings, f"{verdict.criterion}: {few}"),
+        verdicts=(replace(verdict, word="INCONCLUSIVE", reasons=(few,)),),
+    )
+    text = " ".join(summary(said).split())
+    assert text.count(few) == 1
+    assert text.startswith("! The gold was post-edited from an LLM's grades. groundedness:")
+    assert text.endswith(f"Because: {few}.")
+
+
+def test_the_value_of_an_only_candidate_stands_in_the_verdict_alone() -> None:
+    found = calibration()
+    (choice,) = found.selections
+    alone = replace(choice, tried=choice.tried[:1], test=None, optimism=None, not_separable=(), openings=None)
+    assert "\nlocal/qwen graded is the only candidate.\n" in summary(replace(found, selections=(alone,)))
+
+
 def test_a_criterion_without_a_verdict_says_so() -> None:
     rows = (agreement(), agreement(criterion="fluency", statistics={"wkappa": estimate(None)}))
     lines = summary(replace(NOTHING, agreement=rows)).splitlines()

@@ -17,6 +17,7 @@ from tests.calibration_world import Item, gold_rows, items, labels, panel_of, po
 OPTIONS = CalibrationOptions(replicates=200)
 WITHIN = LabeledSupport("WITHIN", ())
 WORLD = items(topics=40, each=5)
+NOT_BLIND = "the gold was not graded blind (postedit): it may flatter a judge, and cannot make one trusted"
 
 
 def certificate(value: float, low: float, high: float, **changed: object) -> tuple[Certified, Certificate]:
@@ -92,7 +93,7 @@ def test_labels_that_would_decide_it_are_named_only_where_labels_are_all_that_la
     # In between, more labels of the same making would decide nothing either.
     found = carried((0.88, 0.86, 0.90), wrong=16, made="postedit")
     assert (found.word, found.labels_needed) == ("INCONCLUSIVE", None)
-    assert found.reasons[1] == "gold made by postedit: only grades given blind can make a judge trusted"
+    assert found.reasons[1] == NOT_BLIND
 
 
 def test_where_the_certificates_own_error_is_too_large_no_number_is_named() -> None:
@@ -108,18 +109,18 @@ def test_where_the_certificates_own_error_is_too_large_no_number_is_named() -> N
             {"old": (0.85, 0.83, 0.87), "missing": 35},
             "with the 35 missing grades at the far end of the scale the difference [",
         ),
-        ({"made": "postedit"}, "gold made by postedit: only grades given blind can make a judge trusted"),
+        ({"made": "postedit"}, NOT_BLIND),
         (
             {"world": items(topics=19, each=5), "wrong": 1},
-            "95 judged gold items on 19 topics; 100 on 20 are the least to accept a judge by",
+            "95 judged gold items on 19 topics cannot make a judge trusted: that takes 100 on 20",
         ),
     ],
 )
 def test_what_keeps_a_judge_from_carrying_is_no_evidence_against_it(options, reason) -> None:
     found = carried(**{"old": (0.5, 0.48, 0.52), **options})
     assert found.word == "INCONCLUSIVE"
-    assert "lies above -0.1" in found.reasons[0]
-    assert found.reasons[1].startswith(reason)
+    (said,) = found.reasons
+    assert said.startswith(reason)
 
 
 def test_grades_that_are_compared_in_another_way_than_certified_decide_nothing() -> None:

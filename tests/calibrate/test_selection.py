@@ -218,7 +218,7 @@ def test_missing_grades_make_no_judge_trusted_by_whatever_statistic(statistic: s
 def test_gold_that_is_not_blind_makes_nobody_trusted_and_is_said() -> None:
     found = calibrated(panel(said("m", 0.05, 1), made="synthetic"))
     assert found.verdicts[0].word == "INCONCLUSIVE"
-    assert any("gold made by synthetic" in one for one in found.warnings)
+    assert any("the gold was not graded blind (synthetic)" in one for one in found.warnings)
 
 
 def test_nobody_to_choose_is_no_verdict() -> None:
@@ -237,7 +237,7 @@ def test_warnings_say_what_gold_is_too_little_for() -> None:
     little = items(6, 3)
     found = calibrated(panel(said("m", 0.2, 1, little), world=little))
     assert found.warnings[0] == (
-        "groundedness: 18 judged gold items on 6 topics; 100 on 20 are the least to accept a judge by"
+        "groundedness: 18 judged gold items on 6 topics cannot make a judge trusted: that takes 100 on 20"
     )
     assert any("fewer than 5 gold items of grade" in one for one in found.warnings)
     assert calibrated(panel(said("m", 0.2, 1))).warnings == ()

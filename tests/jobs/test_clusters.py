@@ -67,8 +67,8 @@ def test_a_calibration_over_themes_is_that_of_topics_renamed_to_themes(tmp_path:
     assert themes.agreement == renamed.agreement != topics.agreement
     assert (themes.comparisons, themes.selections) == (renamed.comparisons, renamed.selections)
     (by_theme,), (by_topic,) = themes.verdicts, renamed.verdicts
-    few = "120 judged gold items on 12 themes; 100 on 20 are the least to accept a judge by"
-    assert by_theme.reasons == (by_topic.reasons[0], few)
+    few = "120 judged gold items on 12 themes cannot make a judge trusted: that takes 100 on 20"
+    assert (by_theme.reasons, by_topic.reasons) == ((few,), (few.replace("themes", "topics"),))
     assert by_theme == msgspec.structs.replace(by_topic, reasons=by_theme.reasons)
     assert [row.topics for row in themes.agreement] == [12] * len(themes.agreement)
     assert f"groundedness: clustered by theme: 12 themes of 24 topics; {OVER}" in themes.warnings

@@ -140,9 +140,9 @@ def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> 
     assert headings(outcome.page)[2:5] == added
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     # By hand from the gold: mill-fluent-invented has 0.25, where the judge gave 0.88.
-    assert "| 7 | mill-fluent-invented | 0.25 [0.25, 0.25] | 0.88 | +0.62 |" in text
+    assert "| 7 | mill-fluent-invented | 0.25 | 0.88 | +0.62 |" in text
     assert "INCONCLUSIVE" in text
-    assert "about these responses alone, and has no width where people graded every one" in text
+    assert "A line for each run, the best first. No range where people graded every response." in text
 
 
 def test_a_report_with_gold_or_a_calibration_does_not_say_that_nobody_compared(made: Path, tmp_path: Path) -> None:
@@ -160,9 +160,8 @@ def test_a_report_with_gold_or_a_calibration_does_not_say_that_nobody_compared(m
         assert "nobody has compared" not in said[name]
         # One word stands, that of the verdict.
         assert "CALIBRATED" not in said[name]
-        assert re.search(
-            r"(NOT TRUSTED|INCONCLUSIVE) by people's grades, without a certificate: groundedness, \w+ -?0\.", said[name]
-        )
+        short = said[name].partition("## In short")[2].partition("\n## ")[0]
+        assert len(re.findall("NOT TRUSTED|INCONCLUSIVE", short)) == 1
 
 
 def test_a_verdict_on_another_judge_or_prompt_says_nothing_of_this_one(made: Path) -> None:
@@ -250,7 +249,9 @@ def test_a_summary_has_verdicts_and_boards_alone(made: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     shown = ["The folders", "In short, out", "Leaderboard: groundedness, out", "In short, cal"]
     assert re.findall(r"^## (.+)", said, re.MULTILINE) == shown
-    assert "| 1 | quarry-copied | 3.00 |" in said and "Of baseline/overlap" in said and "![" not in said
+    assert "| 1 | quarry-copied | 3.00 |" in said
+    assert "whether baseline/overlap graded agrees" in said
+    assert "![" not in said
     assert main(["report", str(made / "out"), "--summary", "--out", "x"]) == 2
     assert contents(made) == before
 

@@ -96,6 +96,14 @@ def verdict_text(verdict: TrustVerdict) -> str:
     return text
 
 
+def unsaid(calibration: Calibration) -> Iterator[str]:
+    """The warnings, without those that a verdict gives as a reason."""
+    reasons = {f"{verdict.criterion}: {reason}" for verdict in calibration.verdicts for reason in verdict.reasons}
+    for warning in calibration.warnings:
+        if warning not in reasons:
+            yield warning
+
+
 def second_year(calibration: Calibration, criterion: str) -> Iterator[str]:
     """Whether an earlier certificate's agreement holds, what decided that, and whether responses are like its own."""
     for carried in () if calibration.carried is msgspec.UNSET else of(calibration.carried, criterion):
@@ -262,10 +270,12 @@ def selected(selection: Choice) -> str:
     value = interval(selection.value)
     name = escape(selection.chosen)
     candidates = len(selection.tried)
+    # Without test grades, the verdict says the value already.
+    there = f": {statistic} {value} on {on}" if selection.test else ""
     texts = [
         f"{name} was chosen from {candidates} candidates by {statistic} on {on}: {value} there."
         if candidates > 1
-        else f"{name} is the only candidate: {statistic} {value} on {on}."
+        else f"{name} is the only candidate{there}."
     ]
     if selection.test:
         texts.append(f"On test grades: {interval(selection.test)}.")
@@ -372,7 +382,7 @@ def summary(calibration: Calibration, columns: int = 80, whole: str = "calibrati
     `whole`: what has the columns that are left out.
     """
     lines: list[str] = []
-    for warning in calibration.warnings:
+    for warning in unsaid(calibration):
         lines += fold(f"! {printable(warning)}", columns)
     names = criteria(calibration)
     for name in names:

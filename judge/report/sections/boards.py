@@ -7,7 +7,7 @@ import msgspec
 
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
-from judge.calibrate.report.pages import NOTES, chapter, second_year
+from judge.calibrate.report.pages import NOTES, chapter, second_year, unsaid
 from judge.io.ids import groups_of, safe_names
 from judge.io.table import Cell, Column, Mark, Plot, RecordColumns, Table, records_table
 from judge.io.text import interval, plain, printable
@@ -17,7 +17,7 @@ from judge.report.folders import RunFolder
 from judge.report.sections import capped, flag_words, scale_of, titled
 from judge.results.citations import Measure, boards_of
 from judge.results.details import labels_by_run
-from judge.results.leaderboard import change_text, share_positive
+from judge.results.leaderboard import EVERY_GRADED, change_text, mean_shown, share_positive
 from judge.results.pairs import RATINGS, rating_board
 from judge.results.rows import Score
 from judge.results.tables import tie_letters
@@ -115,7 +115,7 @@ def _marks(row: Score) -> tuple[Mark, ...]:
         return ((row.mean, False),)
     # Without its interval, so that two in a line do not lie upon each other.
     before = msgspec.structs.replace(row.raw.mean, low=None, high=None)
-    return (before, True), (row.mean, False)
+    return (before, True), (mean_shown(row), False)
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:
@@ -128,9 +128,9 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
         return
     responses = UNITS[folder.judged.pool.unit].nouns.responses
     said = (
-        f"People graded a part of these {responses} (the gold). Where they and the judge disagree, the judge's means "
-        "are shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
-        "(prediction-powered inference, PPI++)."
+        f"The gold is people's grades of these {responses}, or of a part of them. Where they and the judge disagree, "
+        "the judge's means are shifted by as much: the corrected mean is what people would have given, as far as the "
+        "gold tells (prediction-powered inference, PPI++)."
     )
     parts: list[ReportPart] = [Said(said)]
     if outcome.cautions:
@@ -147,14 +147,14 @@ def _corrected_sheet(rows: Sequence[Score], criterion: Criterion) -> Table[Any]:
     nouns = UNITS[criterion.unit].nouns
     narrow = (
         "in brackets, and as a bar, its 95 % range. The range in the leaderboard above is about topics like these; "
-        f"this one is about these {nouns.responses} alone, and has no width where people graded every one"
+        f"this one is about these {nouns.responses} alone, and there is none where people graded every one"
     )
     minus = f"on the {nouns.responses} that both graded; above zero, the judge gave the higher grades"
     over = f"the corrected mean with the worst grade for each {nouns.turn} that has none; ranks go by it"
     columns: RecordColumns = {
         Column("rank"): lambda row: row.rank,
         Column("run"): lambda row: row.run_id,
-        Column("corrected mean", about=narrow): lambda row: row.mean,
+        Column("corrected mean", about=narrow): mean_shown,
         Column("by the judge"): lambda row: row.raw.mean.value,
         Column("judge minus people", signed=True, about=minus): lambda row: row.more.get("bias"),
         Column("not told apart", about="runs that share a letter may differ by chance alone"): (
@@ -167,7 +167,10 @@ def _corrected_sheet(rows: Sequence[Score], criterion: Criterion) -> Table[Any]:
     }
     about = f", corrected: {scale_of(criterion)}"
     drawn = "ring: mean by the judge, dot: corrected mean with its 95 % range"
-    return _board(criterion, about, columns, rows, "A line for each run, the best first.", drawn)
+    reading = "A line for each run, the best first."
+    if EVERY_GRADED in {mean_shown(row).reason for row in rows}:
+        reading += f" No range where {EVERY_GRADED}."
+    return _board(criterion, about, columns, rows, reading, drawn)
 
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
@@ -195,9 +198,9 @@ def sentence_labels(folder: RunFolder) -> Iterator[Section]:
 
 _TONES: dict[Word, Tone] = {"TRUSTED": "good", "NOT TRUSTED": "bad", "INCONCLUSIVE": "warn"}
 _MEANING: dict[Word, str] = {
-    "TRUSTED": "it agrees with people at least as well as was required",
-    "NOT TRUSTED": "it agrees with people less well than was required",
-    "INCONCLUSIVE": "these grades do not tell whether it agrees well enough",
+    "TRUSTED": "{judge} agrees with people at least as well as was required",
+    "NOT TRUSTED": "{judge} agrees with people less well than was required",
+    "INCONCLUSIVE": "people's grades do not tell whether {judge} agrees with them well enough",
 }
 _NAMES = {"wkappa": "weighted kappa", "percent": "same grade", "bias": "judge minus people"}
 """What statistics are called here."""
@@ -210,13 +213,14 @@ def verdicts(calibration: Calibration) -> tuple[ReportPart, ...]:
         parts.append(Said("No verdict was asked for: a requirement such as wkappa.lo>=0.4 makes one."))
     for name in criteria(calibration):
         parts += [Said(f"{titled(name)}: {printable(text)}") for text in second_year(calibration, name)]
-    warnings = tuple(capped(printable(warning)) for warning in calibration.warnings)
+    warnings = tuple(capped(printable(warning)) for warning in unsaid(calibration))
     return (*parts, Noted("To be known before any number:", warnings)) if warnings else tuple(parts)
 
 
 def _verdict(verdict: TrustVerdict) -> str:
+    meaning = _MEANING[verdict.word].format(judge=printable(verdict.judge))
     text = (
-        f"{titled(verdict.criterion)}: {verdict.word}. Of {printable(verdict.judge)}: {_MEANING[verdict.word]} "
+        f"{titled(verdict.criterion)}: {verdict.word}: {meaning} "
         f"({called(verdict.statistic)} {interval(verdict.estimate, 2)}, {basis(verdict.estimate)})."
     )
     return text + (f" Because: {'; '.join(map(printable, verdict.reasons))}." if verdict.reasons else "")

@@ -44,7 +44,8 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         verdict = said.replace("; differences.tsv", "")
         text = f"{titled(name)}: {verdict}" if len(criteria) > 1 else verdict
         yield Said(text, "good" if name in apart else "plain")
-    yield banner(folder)
+    if not _each_has_a_verdict(folder):
+        yield banner(folder)
     yield from verdicts(folder.compared)[: len(folder.compared.verdicts)] if folder.compared else ()
     asked = folder.judged.manifest.get("asked")
     if folder.judged.manifest.get("status") == "trial" and isinstance(asked, dict):
@@ -68,6 +69,14 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
             order = order_of(placed, folder.judged.pool.unit)
             yield Said(f"{titled(name)} ({scale_of(criteria[name])}): {order}.")
     yield Facts(tuple(_facts(folder)))
+
+
+def _each_has_a_verdict(folder: RunFolder) -> bool:
+    """Whether the verdicts, which stand there in full, leave the banner nothing to add."""
+    if folder.compared is None or isinstance(folder.judged.manifest.get("certificate"), dict):
+        return False
+    said = {verdict.criterion for verdict in folder.judged.verdicts}
+    return said.issuperset(criterion.name for criterion in folder.judged.criteria)
 
 
 def order_of(placed: Sequence[Score], unit: JudgedUnit = "response") -> str:
