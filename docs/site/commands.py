@@ -32,7 +32,7 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
         + "\n\n"
         for part, commands in PARTS.items()
     )
-    opening = "# Commands\n\nThe main line comes first, in its order.\n\n"
+    opening = "# Commands\n\nThe commands of an assessment come first, in their order.\n\n"
     ending = "## For every command\n\n" + fenced(GENERAL.partition("\n")[2]) + "\n\n" + exit_codes() + "\n"
     return {FIRST: opening + parts + ending} | pages
 

@@ -8,11 +8,12 @@ import importlib
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from judge.cli.helps import HELP_WORDS, stored_parser
-from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL, CommandParser, listing
+from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL, CommandParser, folded_list, help_width, listing
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.installed import __version__
 from judge.plugins import ANNEXES, is_there
@@ -44,8 +45,8 @@ BESIDE = {
     "completion": "print a script that completes commands and options in a shell",
 }
 PARTS = {
-    "main line": MAIN_LINE,
-    "beside it": BESIDE,
+    "from runs to a published assessment": MAIN_LINE,
+    "further commands": BESIDE,
     **{name: annex.commands for name, annex in ANNEXES.items() if annex.commands and name != "desk" and is_there(name)},
 }
 """The parts of the program to their commands, with a summary each: the main line in its order, then the rest."""
@@ -196,26 +197,32 @@ def _dispatch(arguments: list[str]) -> int:
     return 2
 
 
-_ABOUT = """\
-Assess the responses of conversational-search runs (TREC iKAT, CAsT), and
-tables of questions and answers, by LLM judges and by people.
-"""
+_ABOUT = (
+    "Assess the responses of conversational-search runs (TREC iKAT, CAsT), and tables of questions and answers, by LLM "
+    "judges and by people."
+)
+
+
+def _about() -> str:
+    """What the program is, in lines that are easy to read."""
+    return textwrap.fill(_ABOUT, min(help_width(), 78))
 
 
 def _first_screen() -> str:
     """The main line, each command with an example."""
     examples = dict(zip(MAIN_LINE, EXAMPLES["first screen"], strict=True))
-    entries = "".join(f"  {name:<13}{MAIN_LINE[name]}\n{'':17}{example}\n" for name, example in examples.items())
-    more = "All commands: `judge help all`. Options: `judge COMMAND --help`."
-    return f"{_ABOUT}\n{entries}\n{more}"
+    entries = ""
+    for name, example in examples.items():
+        entries += folded_list(f"  {name:<13}{MAIN_LINE[name]}", help_width()) + f"\n{'':17}{example}\n"
+    more = folded_list("All commands: `judge help all`. Options: `judge COMMAND --help`.", help_width())
+    return f"{_about()}\n\n{entries}\n{more}"
 
 
 def _every_command() -> str:
     """All commands by part, with what holds for each of them."""
     parts = "\n\n".join(f"{part}:\n{listing(commands)}" for part, commands in PARTS.items())
-    return (
-        f"{_ABOUT}\n{parts}\n\n`judge COMMAND --help` shows what a command takes.\n\n{GENERAL}\n{EXIT_CODES}".rstrip()
-    )
+    ending = folded_list(f"{GENERAL}\n{EXIT_CODES}", help_width())
+    return f"{_about()}\n\n{parts}\n\n`judge COMMAND --help` shows what a command takes.\n\n{ending}".rstrip()
 
 
 def _groups() -> frozenset[str]:

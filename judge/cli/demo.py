@@ -10,7 +10,7 @@ from typing import Annotated
 
 from judge.ask.opening import DEFAULT_MODEL, grades_support, groundedness_judge
 from judge.ask.results import failure_counts
-from judge.cli.printing import print_listed, print_table, print_text, progress
+from judge.cli.printing import print_command, print_table, print_text, progress
 from judge.errors import InputError, UsageError
 from judge.io.installed import bundled, need_extra
 from judge.io.plan import Option, Options
@@ -151,10 +151,10 @@ def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None], cit
     runs = shlex.quote(str(folder / "examples"))
     judge = "judge" if shutil.which("judge") else os.path.relpath(Path(sys.executable).with_name("judge"))
     more = f"report {at}/judged --gold {shlex.quote(str(gold))}" if plan.full else f"demo {at} --full"
-    print_listed(f"  {judge} {more}")
-    print_listed(f"  {judge} validate --runs {runs}/runs --topics {runs}/topics.json")
-    print_listed(f"  {judge} run --runs {runs}/answers.csv --criteria groundedness --model baseline/overlap")
-    print_listed(f"  {judge} run --runs RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run")
+    print_command(f"{judge} {more}")
+    print_command(f"{judge} validate --runs {runs}/runs --topics {runs}/topics.json")
+    print_command(f"{judge} run --runs {runs}/answers.csv --criteria groundedness --model baseline/overlap")
+    print_command(f"{judge} run --runs RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run")
 
 
 def lesson(order: Sequence[str], ranks: Mapping[str, int | None]) -> str:

@@ -3,6 +3,8 @@
 import argparse
 import os
 import re
+import shutil
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -23,16 +25,56 @@ _NEGATIVE = re.compile(r"-[0-9]+(?:--?[0-9]+)?$|-[0-9]*\.[0-9]+$")
 """A negative number or a scale such as `-2-2`, whole."""
 
 
+_ENTRY = re.compile(r"  \S.*?  +")
+"""The name of an entry of a list and the space behind it."""
+_EXAMPLES = "examples:\n"
+_CHOICES = 40
+"""The most columns of choices behind the name of an option."""
+
+
 class _Formatter(argparse.HelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Fold paragraphs to the width of the terminal; one with indented lines is a list, and stays as it is."""
-        parts = text.split("\n\n")
-        return "\n\n".join(
-            part if "\n " in part else super(_Formatter, self)._fill_text(part, width, "") for part in parts
-        )
+        """Fold paragraphs to the width of the terminal; one with indented lines is a list, folded line by line."""
+        folded: list[str] = []
+        for part in text.split("\n\n"):
+            listed = "\n " in part
+            folded.append(folded_list(part, width) if listed else super()._fill_text(part, width, ""))
+        return "\n\n".join(folded)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return f"{action.help} (required)" if action.required and action.option_strings else action.help
+        text = f"{action.help} (required)" if action.required and action.option_strings else action.help
+        return f"{text}: {_choices(action)}" if _has_many_choices(action) else text
+
+    def _metavar_formatter(self, action: argparse.Action, default_metavar: str) -> Any:
+        """The choices, unless they are more than a line holds: then the help names them, which is folded."""
+        if not _has_many_choices(action):
+            return super()._metavar_formatter(action, default_metavar)
+        return lambda size: (default_metavar,) * size
+
+
+def _choices(action: argparse.Action) -> str:
+    return ", ".join(map(str, action.choices or ()))
+
+
+def _has_many_choices(action: argparse.Action) -> bool:
+    return action.metavar is None and len(_choices(action)) > _CHOICES
+
+
+def folded_list(text: str, width: int) -> str:
+    """A list in lines of the terminal's width, each entry under its beginning; examples stay whole, to be copied."""
+    if text.startswith(_EXAMPLES):
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        name = _ENTRY.match(line)
+        hanging = " " * name.end() if name else ""
+        lines += textwrap.wrap(line, width, subsequent_indent=hanging) or [""]
+    return "\n".join(lines)
+
+
+def help_width() -> int:
+    """The columns of a help, as argparse has them."""
+    return shutil.get_terminal_size().columns - 2
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -146,7 +188,7 @@ def listing(entries: Mapping[str, str]) -> str:
 def _epilog(examples: Sequence[str]) -> str:
     lines = "".join(f"  {example}\n" for example in examples)
     end = f"{GENERAL}\n{EXIT_CODES}"
-    return f"examples:\n{lines}\n{end}" if examples else end
+    return f"{_EXAMPLES}{lines}\n{end}" if examples else end
 
 
 def _unknown_options(args: Sequence[str], known: Iterable[str]) -> list[str]:

@@ -22,7 +22,7 @@ from judge.io.plan import OneOf, Options
 from judge.io.printout import Printout
 from judge.io.steps import ProgressLine, is_live
 from judge.io.table import FORMS, Table
-from judge.io.text import fold, printable
+from judge.io.text import columns_of, fold, printable
 from judge.judges.credentials import scrub
 from judge.records import Problem
 
@@ -80,6 +80,8 @@ SHOWN = 5
 """How many problems of one code are listed for one file, unless all are asked for."""
 _FACT = 20
 """Columns of the name of a fact."""
+_GOES_ON = " \\"
+"""The end of a line after which a command goes on."""
 EXAMPLES = 3
 """How many places a line about many problems names."""
 
@@ -117,6 +119,17 @@ def print_listed(text: str) -> None:
         print(printable(text))
     else:
         print_text(text)
+
+
+def print_command(line: str) -> None:
+    """Print a command that a person copies: in several lines, if it is too long, as a shell reads it."""
+    start = " " * 2
+    line = printable(line)
+    width = columns() - len(start) - len(_GOES_ON)
+    # A break inside quotes or a word would be another command.
+    unbroken = known_columns() is None or "'" in line or max(map(columns_of, line.split())) > width - len(start)
+    lines = [line] if unbroken else fold(line, width, start)
+    print(f"{_GOES_ON}\n".join(start + part for part in lines))
 
 
 def print_fact(name: str, text: str) -> None:

@@ -103,6 +103,18 @@ def test_judge_alone_shows_the_main_line_with_an_example_of_each(typed: str, cap
     ]
 
 
+@pytest.mark.parametrize("typed", ["", "help all", "run --help", "run --help all", "gold --help", "probe --help"])
+def test_a_help_is_no_wider_than_the_terminal_but_for_what_is_copied(typed: str, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(typed.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 60 and not line.strip().startswith("judge ")] == []
+    if typed:
+        # An entry of a list goes on under its beginning.
+        assert "  3  something outside failed or was interrupted; the same" in lines
+        assert "     command resumes" in lines
+
+
 @pytest.mark.parametrize("typed", ["help all", "--help all"])
 def test_help_all_lists_every_command_and_the_exit_codes(typed: str, capsys) -> None:
     assert main(typed.split()) == 0

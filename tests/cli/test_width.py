@@ -5,6 +5,7 @@ import io
 import json
 import random
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -312,3 +313,21 @@ def test_errors_stand_out_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert complaint(capsys, main(["leaderboard", "absent"])).startswith("\x1b[1;31mjudge:\x1b[0m absent")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "judge validate --runs demo/examples/runs --topics demo/examples/topics.json",
+        "judge validate --runs 'a long name of a folder/examples/runs' --topics 'a long name of a folder/topics.json'",
+        f"judge validate --runs {'long/' * 30}runs",
+    ],
+)
+def test_a_command_to_copy_is_one_command_in_a_shell(monkeypatch, capsys, line: str, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    printing.print_command(line)
+    said = capsys.readouterr().out
+    # A shell joins lines at a backslash.
+    assert shlex.split(said.replace("\\\n", "")) == shlex.split(line)
+    assert "'" in line or "long/" in line or max(map(len, said.splitlines())) <= columns

@@ -357,3 +357,18 @@ def test_the_page_of_a_team_has_the_pages_of_its_runs_and_of_no_other():
     index = index_page(files, page_names(files), names, "2023: 1 run ('a1'); 2025: 1 run ('b1')")
     assert f"[B]({names['B']})" in index
     assert "**error several_years**: 2023: 1 run" in index
+
+
+def test_the_runs_of_one_file_are_one_file() -> None:
+    reports = []
+    for name in ("a", "b"):
+        file = f"answers.csv ({name})"
+        reports.append(file_report(file, run(name, file=file), [problem(file=file)]))
+    heads = [line for line in text_lines(reports) if not line.startswith(" ")]
+    assert [line.partition(",")[0] for line in heads] == [
+        "answers.csv: run 'a'",
+        "answers.csv: run 'b'",
+        "1 file with 2 runs",
+    ]
+    assert heads[-1] == "1 file with 2 runs, 1 readable: 0 errors, 2 warnings"
+    assert [line[:2] for line in run_table(reports).cells()] == [["answers.csv", "a"], ["answers.csv", "b"]]

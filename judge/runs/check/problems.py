@@ -152,7 +152,7 @@ def run_table(files: Sequence[FileReport]) -> Table[Any]:
         run_id, form, kind, team = (printable_id(text) if text else "-" for text in texts)
         year = str(file.year) if file.year is not None else "-"
         sizes = (file.turns, file.responses) if file.format is not None else (None, None)
-        name = printable(PurePath(file.file).name)
+        name = printable(PurePath(_file_of(file)).name)
         lines.append((name, run_id, file.errors, file.warnings, form, *sizes, kind, team, year))
     return Table(rows=lines, columns=[Column(name, safe=True) for name in RUN_COLUMNS])
 
@@ -191,10 +191,17 @@ def _together(code: str, problems: Sequence[Problem], examples: int) -> str:
 
 def total(files: Sequence[FileReport]) -> str:
     """One line about all files."""
-    readable = sum(file.format is not None for file in files)
+    names = {_file_of(file) for file in files}
+    readable = {_file_of(file) for file in files if file.format is not None}
     errors = sum(file.errors for file in files)
     warnings = sum(file.warnings for file in files)
-    return f"{count(len(files), 'file')}, {readable} readable: {amounts_of(errors, warnings)}"
+    runs = f" with {count(len(files), 'run')}" if len(names) < len(files) else ""
+    return f"{count(len(names), 'file')}{runs}, {len(readable)} readable: {amounts_of(errors, warnings)}"
+
+
+def _file_of(file: FileReport) -> str:
+    """The file alone: a file with several runs is reported run by run, each with its name behind that of the file."""
+    return file.file.removesuffix(f" ({file.run_id})")
 
 
 def remaining(file: FileReport) -> str:
@@ -219,7 +226,7 @@ def _head(file: FileReport) -> str:
         return f"{file.file}: not read as a run: {amounts}"
     kind = f"{file.format}, {shown(file.run_type) if file.run_type else 'no run type'}"
     asks = ", asks not to be judged" if file.eval_response is False else ""
-    return f"{file.file}: run {shown(file.run_id)}, {kind}, {count(file.turns, 'turn')}{asks}: {amounts}"
+    return f"{_file_of(file)}: run {shown(file.run_id)}, {kind}, {count(file.turns, 'turn')}{asks}: {amounts}"
 
 
 def amounts_of(errors: int, warnings: int) -> str:
