@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import judge
-from docs.site.build import build, site_pages
+from docs.site.build import amended, build, site_pages
 from docs.site.commands import actions, page_of
 from docs.site.docstrings import markdown
 from docs.site.links import problems
@@ -133,6 +133,7 @@ def test_what_is_wrong_with_links_is_said(tmp_path: Path) -> None:
 
 PAGES = {
     "index.md": "# First\n\nGo to [the next page](next.md#a-table), or type `judge run`.\n\n```sh\njudge run\n```\n\n"
+    f"```text\nrank  run{' ' * 90}score\n```\n\n"
     "```{toctree}\n:hidden:\n:caption: Learn\n\nnext.md\n```\n",
     "next.md": "# Next\n\n## A table\n\n| option | meaning |\n|---|---|\n"
     + "".join(f"| `--an-option-with-a-long-name-{n}` | {'what it does ' * 9} |\n" for n in range(4)),
@@ -156,6 +157,18 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
     for problem in ("#absent.md", "index.html#absent", "next.html#a-table"):
         assert f"{problem}: no such anchor\n" in f"{said}\n"
     assert "WARNING" in said and "next.html: no.png: no such file" in said
+
+
+def test_options_are_not_broken_and_outputs_scroll() -> None:
+    inline = '<p>--no <code class="literal"><span class="pre">--dry-run</span></code></p>'
+    block = (
+        '<div class="highlight-sh"><pre>judge<span class="w"> </span>run<span class="w"> </span>--out a--b</pre></div>'
+    )
+    assert amended(inline + block) == (
+        '<p>--no <code class="literal"><span class="pre"><span class="option">--dry-run</span></span></code></p>'
+        '<div class="highlight-sh"><pre>judge<span class="w"> </span>run<span class="w"> </span>'
+        '<span class="option">--out</span> a--b</pre></div>'
+    )
 
 
 @pytest.mark.slow

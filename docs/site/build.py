@@ -74,13 +74,19 @@ def amended(html: str) -> str:
     """A page with what the theme leaves out for readers without a mouse or without sight."""
     for before, after in AMENDED.items():
         html = html.replace(before, after)
-    return html
+    return _CODE.sub(lambda code: _OPTION.sub(r'<span class="option">\g<0></span>', code[0]), html)
+
+
+_CODE = re.compile(r'(?<=<span class="pre">)[^<]*|<pre>.*?</pre>', re.DOTALL)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+"""An option, in which a browser would break a line behind the hyphens."""
 
 
 AMENDED = {
     '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
     'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
     '<div class="table-wrapper': '<div tabindex="0" role="group" aria-label="Table" class="table-wrapper',
+    '<div class="highlight-text': '<div tabindex="0" role="group" aria-label="Output" class="highlight-text',
     '<aside class="sidebar-drawer': '<aside aria-label="Pages" class="sidebar-drawer',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
 }
