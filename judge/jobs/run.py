@@ -69,7 +69,11 @@ def _carry_out(inputs: RunInputs, progress: JobProgress, engine: CallEngine | No
     ) as asking:
         asking.prepare(inputs.judge.models[0])
         files: dict[str, FileContent] = pool_files(pooled)
-        manifest = pool_manifest(inputs.configured, pooled.submitted, pooled.pool, plan.argv, plan.chosen)
+        options = plan.chosen
+        if plan.topics is not None and not options:
+            # A report reads the conversations there; a call from Python records no other option.
+            options = {"topics": str(plan.topics)}
+        manifest = pool_manifest(inputs.configured, pooled.submitted, pooled.pool, plan.argv, options)
         replace_folder(out, {MANIFEST: json_bytes(manifest)} | files, RECORD, more=not changed)
         replies = asking.ask(inputs.judge, inputs.asked)
         outcome = _outcome(inputs, asking, replies)

@@ -163,8 +163,10 @@ def _of_topics(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...
     options = manifest.get("options")
     named = options.get("topics") if isinstance(options, dict) else None
     recorded = manifest.get("configuration", {}).get("topics")
-    if not isinstance(named, str) or recorded is None:
+    if recorded is None:
         return {}, (f"{name} was made without a topics file, so conversations are not shown.",)
+    if not isinstance(named, str):
+        return {}, (f"Conversations are not shown: {name} does not say where its topics file is.",)
     try:
         path = Path(named).expanduser()
         if sha256(stored_topics(path)) != recorded:

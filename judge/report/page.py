@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from judge.io.files import StrPath
 from judge.io.installed import __version__
@@ -110,16 +110,22 @@ def report_page(content: Content, browser: Browser) -> bytes:
         place=place,
         level=level,
         breakable=lambda text: Markup("_<wbr>").join(text.split("_")),
+        coded=coded,
         interval=interval,
         version=__version__,
     )
     return page.encode()
 
 
+def coded(text: str) -> Markup:
+    """A note, in which a command in backticks shows as code, as it does in Markdown."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
+
+
 def section_links(sections: Sequence[Section]) -> dict[str, str]:
     """What each section is called in the list of all, by its name: without its criterion where there is one."""
     links = {section.name: _LINKS.get(section.name, section.title) for section in sections}
-    for kind, word in (("leaderboard-", "Leaderboard"), ("agreement-", "Agreement")):
+    for kind, word in (("leaderboard-", "Leaderboard"), ("sentences-", "Sentences"), ("agreement-", "Agreement")):
         names = [name for name in links if name.startswith(kind)]
         for name in names:
             criterion = links[name].partition(": ")[2]

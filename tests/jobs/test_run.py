@@ -329,6 +329,9 @@ def test_the_python_api_does_the_same(judged: Path, tmp_path: Path, monkeypatch:
     (tmp_path / "examples").symlink_to(PROJECT / "examples")
     exec(compile(code, "run.md", "exec"), {})
     assert (tmp_path / "out-example/leaderboard.tsv").read_bytes() == (judged / "leaderboard.tsv").read_bytes()
+    manifest = json.loads((tmp_path / "out-example" / "manifest.json").read_text(encoding="utf-8"))
+    # By it a report finds the conversations.
+    assert manifest["options"] == {"topics": "examples/topics.json"}
 
 
 def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,6 +160,10 @@ def test_conversations_come_from_the_topics_file_that_the_manifest_names(tmp_pat
     assert gather(opened([folder])).notes[0].endswith("has changed since out was made.")
     (tmp_path / "topics.json").unlink()
     assert gather(opened([folder])).notes[0].endswith("the topics file of out, is not there.")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    put(folder / "manifest.json", json.dumps(manifest | {"options": {}}))
+    said = "Conversations are not shown: out does not say where its topics file is."
+    assert gather(opened([folder])).notes[0] == said
 
 
 def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from judge.records import Estimate
 from judge.report import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.folders import RunFolder
 from judge.report.job import Picture, report_markdown
-from judge.report.page import Browser, pictured, report_page, section_links, shown_cells, ticks
+from judge.report.page import Browser, coded, pictured, report_page, section_links, shown_cells, ticks
 from judge.report.sections import EXCLUDED, capped, excluded_words
 from judge.report.sections.making import in_all, spent
 from judge.report.sections.summary import _parts, order_of
@@ -354,6 +354,7 @@ def test_a_column_for_thoughts_stands_where_a_judge_has_some(
     [
         (["summary", "leaderboard-a", "cost"], ["In short", "Leaderboard", "Cost"]),
         (["leaderboard-a", "leaderboard-b", "agreement-a"], ["Leaderboard: a", "Leaderboard: b", "Agreement"]),
+        (["sentences-a", "cost"], ["Sentences", "Cost"]),
     ],
 )
 def test_a_link_to_a_section_is_short(names: list[str], links: list[str]) -> None:
@@ -363,6 +364,12 @@ def test_a_link_to_a_section_is_short(names: list[str], links: list[str]) -> Non
         "leaderboard-a": "Leaderboard: a",
         "leaderboard-b": "Leaderboard: b",
         "agreement-a": "Agreement with people: a",
+        "sentences-a": "Sentence by sentence: a",
     }
     made = section_links([Section(name, titles[name], ()) for name in names])
     assert made == dict(zip(names, links, strict=True))
+
+
+def test_a_command_in_a_note_shows_as_code_and_markup_of_strangers_as_text() -> None:
+    said = "`judge validate` lists <b>`<i>`</b>."
+    assert coded(said) == "<code>judge validate</code> lists &lt;b&gt;<code>&lt;i&gt;</code>&lt;/b&gt;."

@@ -200,7 +200,7 @@ _TONES: dict[Word, Tone] = {"TRUSTED": "good", "NOT TRUSTED": "bad", "INCONCLUSI
 _MEANING: dict[Word, str] = {
     "TRUSTED": "{judge} agrees with people at least as well as was required",
     "NOT TRUSTED": "{judge} agrees with people less well than was required",
-    "INCONCLUSIVE": "people's grades do not tell whether {judge} agrees with them well enough",
+    "INCONCLUSIVE": "the gold does not tell whether {judge} agrees with people well enough",
 }
 _NAMES = {"wkappa": "weighted kappa", "percent": "same grade", "bias": "judge minus people"}
 """What statistics are called here."""
