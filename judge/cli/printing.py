@@ -162,10 +162,15 @@ def _plain(value: object) -> object:
 
 
 def say(text: str) -> None:
-    """Say a line on stderr."""
+    """Say a line on stderr; a terminal, which would break it within words, has it in lines of its width."""
+    line = printable(scrub(text))
     # A reader who stopped listening, or a terminal that is gone, is no reason to stop a job with paid calls under way.
     with contextlib.suppress(OSError):
-        print(marked(printable(scrub(text)), "warning"), file=sys.stderr, flush=True)
+        lines = [line]
+        if is_live(sys.stderr) and columns_of(line) > columns():
+            start = " " * (len(line) - len(line.lstrip(" ")))
+            lines = [start + part for part in fold(line, columns() - len(start))]
+        print(marked("\n".join(lines), "warning"), file=sys.stderr, flush=True)
 
 
 def say_all(texts: Iterable[str], start: str = "") -> None:

@@ -264,15 +264,15 @@ def _print_counts(inputs: RunInputs, forecast: JobForecast) -> None:
     if inputs.jury is not None:
         for name, members in inputs.jury.members.items():
             print_fact("  members", f"{len(members)} under {name}")
-    print_fact("judgments", f"{counts['judgments']} = {product}")
-    print_fact("  from the journal", str(counts["recalled"]))
-    print_fact("  without evidence", str(counts["without_evidence"]))
-    print_fact("  by a shared call", str(counts["shared"]))
-    print_fact("  beyond the limit", str(counts["left_out"]))
+    print_fact("judgments", f"{counts['judgments']:,} = {product}")
+    print_fact("  from the journal", f"{counts['recalled']:,}")
+    print_fact("  without evidence", f"{counts['without_evidence']:,}")
+    print_fact("  by a shared call", f"{counts['shared']:,}")
+    print_fact("  beyond the limit", f"{counts['left_out']:,}")
     answered = counts["recalled"] + counts["without_evidence"] + counts["shared"] + counts["left_out"]
     calls = forecast.expected.calls - counts["rechecked"]
     print_beside(counts["judgments"] - answered - calls)
-    print_fact("calls to be made", str(calls))
+    print_fact("calls to be made", f"{calls:,}")
     if counts["rechecked"]:
         print_fact("to be asked again", f"{counts['rechecked']} on top (--recheck {inputs.plan.recheck})")
 

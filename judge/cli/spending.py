@@ -38,12 +38,12 @@ def print_calls(row: ModelForecast, facts: Mapping[str, str]) -> None:
     for name, fact in {
         "judge": row.model,
         **facts,
-        "  from the journal": str(row.recalled),
-        "  by a shared call": str(row.shared),
+        "  from the journal": f"{row.recalled:,}",
+        "  by a shared call": f"{row.shared:,}",
     }.items():
         print_fact(name, fact)
     print_beside(row.judgments - row.recalled - row.without_evidence - row.shared - row.expected.calls)
-    print_fact("calls to be made", str(row.expected.calls))
+    print_fact("calls to be made", f"{row.expected.calls:,}")
 
 
 def print_beside(questions: int) -> None:
@@ -58,8 +58,8 @@ def print_forecast(forecast: JobForecast) -> None:
     expected = forecast.expected
     if expected.attempts > expected.calls:
         print_fact("requests", f"{expected.attempts:,} in all")
-    print_fact("prompt tokens", f"about {expected.prompt_tokens}")
-    print_fact("reply tokens", f"about {expected.completion_tokens}")
+    print_fact("prompt tokens", f"about {expected.prompt_tokens:,}")
+    print_fact("reply tokens", f"about {expected.completion_tokens:,}")
     if unpriced := [row.model for row in rows if row.most is None]:
         print_fact("cost", f"unknown: no price for {', '.join(unpriced)} here ({GIVES_PRICE})")
     elif forecast.most:

@@ -360,7 +360,8 @@ _CORRECTED_SHOWN: RecordColumns = {
 }
 """For people."""
 IN_FILE = tuple(as_column(column).name for column in _CORRECTED_SHOWN if column != "raw")
-CORRECTED_ON_TERMINAL = ("rank", "ranks", "tie", "run", "raw", "corrected [95 %]", "bound", "gold", "n")
+CORRECTED_ON_TERMINAL = ("rank", "ranks", "tie", "run", "corrected [95 %]", "bound", "raw", "gold", "n")
+"""Narrow terminals leave out the last ones."""
 
 
 def _corrected_notes(nouns: Nouns) -> str:

@@ -149,8 +149,8 @@ def test_a_price_of_the_user_makes_the_cost_known(tmp_path, capsys, prices, toke
     assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1") == 2
     assert "the price of server/a is not known here" in capsys.readouterr().err
     shown = printed(capsys, run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1", *prices))
-    tokens = int(shown.partition("prompt tokens       about ")[2].split()[0])
-    assert f"reply tokens        about {CALLS * 150}\n" in shown
+    tokens = int(shown.partition("prompt tokens       about ")[2].split()[0].replace(",", ""))
+    assert f"reply tokens        about {CALLS * 150:,}\n" in shown
     typical = (tokens * tokens_in + CALLS * 150 * tokens_out) / 1e6
     most = (tokens * tokens_in + CALLS * 1024 * tokens_out) / 1e6
     assert f"cost                about ${typical:.2f}, at most ${most:.2f}\n" in shown

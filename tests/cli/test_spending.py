@@ -40,7 +40,7 @@ def test_estimate_and_account_stand_side_by_side(mock: Mock, tmp_path, capsys) -
     out = tmp_path / "out"
     price = ("--price", "0.4/0.1/1.6")
     assert run(mock, out, *price, "--dry-run") == 0
-    estimated = int(capsys.readouterr().out.partition("prompt tokens       about ")[2].split()[0])
+    estimated = int(capsys.readouterr().out.partition("prompt tokens       about ")[2].split()[0].replace(",", ""))
     rows = table(on_stderr(capsys, run(mock, out, *price)))
     (took,) = manifest(out)["spending"]
     dollars = (took["prompt_tokens"] * 0.4 + took["completion_tokens"] * 1.6) / 1e6

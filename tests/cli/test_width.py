@@ -331,3 +331,19 @@ def test_a_command_to_copy_is_one_command_in_a_shell(monkeypatch, capsys, line: 
     # A shell joins lines at a backslash.
     assert shlex.split(said.replace("\\\n", "")) == shlex.split(line)
     assert "'" in line or "long/" in line or max(map(len, said.splitlines())) <= columns
+
+
+def test_messages_are_folded_for_a_terminal_and_whole_for_a_log(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    text = "  answers.csv: a table of 30 rows, question from 'question', answer from 'answer'"
+    log, terminal = io.StringIO(), Terminal()
+    for stream in (log, terminal):
+        monkeypatch.setattr(sys, "stderr", stream)
+        printing.say(text)
+    assert log.getvalue() == f"{text}\n"
+    lines = terminal.getvalue().splitlines()
+    assert " ".join(terminal.getvalue().split()) == text.strip()
+    assert max(map(len, lines)) <= 40
+    assert all(line.startswith("  ") for line in lines)

@@ -346,6 +346,16 @@ def test_a_column_for_thoughts_stands_where_a_judge_has_some(
     assert columns["cost"] == ("$0.50", "$0.50")
 
 
+@pytest.mark.parametrize(
+    ("cost", "said"), [(0.0, []), (0.5, ["The sums leave out what is not known: the tokens of 3 calls."])]
+)
+def test_a_free_judge_that_counts_no_tokens_leaves_nothing_out(cost: float, said: list[str]) -> None:
+    took = Spending(calls=3, attempts=3, cost=cost, priced=3, seconds=1.0, timed=3)
+    rows = (JournalSpending(judge="a/b", spending=took, first="2025", last="2025", seconds_p50=None, seconds_p95=None),)
+    (section,) = spent(cast(RunFolder, SimpleNamespace(spending=rows)))
+    assert [part.text for part in section.parts if isinstance(part, Said)] == said
+
+
 # ---------------------------------------------------------------- the list of sections
 
 

@@ -104,9 +104,13 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     if not total.thought_tokens:
         table = table.pick(name for name in table.names if name != _THOUGHTS.name)
     yield table
-    unknown = [
+    # A free judge that counts no tokens has none, such as word overlap.
+    without_tokens = sum(row.spending.calls for row in spending if _is_free(row.spending) and not row.spending.counted)
+    missing_tokens = total.calls - total.counted - without_tokens
+    unknown = [f"the tokens of {count(missing_tokens, 'call')}"] if missing_tokens else []
+    unknown += [
         f"the {what} of {count(missing, 'call')}"
-        for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
+        for what, known in (("price", "priced"), ("duration", "timed"))
         if (missing := total.calls - getattr(total, known))
     ]
     if unknown:
@@ -114,6 +118,10 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     repeated = total.attempts - total.calls
     if repeated:
         yield Said(f"{count(repeated, 'attempt')} failed before a call came through.")
+
+
+def _is_free(spent: Spending) -> bool:
+    return spent.priced == spent.calls and spent.cost == 0
 
 
 def _line(row: JournalSpending) -> tuple[Cell, ...]:
