@@ -88,18 +88,21 @@ def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:
     return sentences if len(sentences) in labeled else ()
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a character, which UTF-8 cannot hold."""
+_UNREADABLE = re.compile("[\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+"""Half of a character, which UTF-8 cannot hold, and what shows a text in another order than it was written in.
+
+One sign takes the place of one, so that marks and labels of sentences stay where they are.
+"""
 
 
 def json_block(value: object) -> str:
-    r"""A value as JSON that may stand in a script element: no `<` begins a tag, and no half of a character is left.
+    r"""A value as JSON that may stand in a script element: no `<` begins a tag, and what cannot be read is a sign.
 
     >>> json_block({"text": "</script>"})
     '{"text":"\\u003c/script>"}'
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return _SURROGATE.sub("\ufffd", text.replace("<", "\\u003c"))
+    return _UNREADABLE.sub("\ufffd", text.replace("<", "\\u003c"))
 
 
 def listing(gathered: BrowsedItems) -> dict[str, Any]:

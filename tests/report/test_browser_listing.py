@@ -1,6 +1,7 @@
 """The document of a browser: every item with what is said of it, as JSON that stands in a page."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_a_passage_stands_once_beside_the_items_and_the_prompts_that_hold_it(tmp
 
 # Any text, lone surrogates too, and what could end a block of a page.
 TEXTS = st.text(st.characters(), max_size=40) | st.sampled_from(
-    ["</script>", "<!--", "]]>", "\u2028", "\0", "\ud800", '"\\', ""]
+    ["</script>", "<!--", "]]>", "\u2028", "\u202egnp", "\u2066", "\0", "\ud800", '"\\', ""]
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
@@ -78,9 +79,9 @@ VALUES = st.recursive(
 
 
 def whole(value: object) -> object:
-    """The same with the sign for what is no character in place of halves of one."""
+    """The same with the sign for what is no character in place of halves of one and of what turns an order around."""
     if isinstance(value, str):
-        return "".join("\ufffd" if "\ud800" <= one <= "\udfff" else one for one in value)
+        return re.sub("[\ud800-\udfff\u202a-\u202e\u2066-\u2069]", "\ufffd", value)
     if isinstance(value, list):
         return [whole(member) for member in value]
     if isinstance(value, dict):

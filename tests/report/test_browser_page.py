@@ -474,16 +474,18 @@ def test_a_hostile_text_stays_a_text_wherever_it_stands(page: Page, tmp_path: Pa
         sent={"a" * 64: (f"{trick} asked", f"{trick} replied")},
     )
     page.on("dialog", lambda dialog: pytest.fail(f"a text ran: {dialog.message}"))
+    # What would show "wrong" in place of "gnorw" is seen as a sign.
+    seen = trick.replace("\u202e", "\ufffd").replace("\u202c", "\ufffd")
     show(page, [folder])
-    choose(page, "criterion", f"{trick} criterion")
+    choose(page, "criterion", f"{seen} criterion")
     choose(page, "criterion", "")
     page.locator("#browse-list a").first.click()
     page.locator(".browse-sent summary").click()
     item = page.locator("#browse-item")
     for name in "run judge model variant criterion rationale level id passage asked replied".split():
-        expect(item).to_contain_text(f"{trick} {name}")
+        expect(item).to_contain_text(f"{seen} {name}")
     page.get_by_role("button", name="Next").click()
-    expect(item).to_contain_text(f"{trick} detail")
+    expect(item).to_contain_text(f"{seen} detail")
     assert page.locator("#browse-item img, #browse-item script").count() == 0
 
 

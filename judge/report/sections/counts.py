@@ -6,6 +6,7 @@ from heapq import nsmallest
 
 from judge.ask.records import Failure
 from judge.calibrate.recheck import RECHECK_SEED, RECHECKED, change_lines, recheck_rows
+from judge.gold.sheets import readable
 from judge.io.ids import natural_key, nested
 from judge.io.table import Cell, Column, Table, records_table
 from judge.io.text import count, printable
@@ -80,8 +81,8 @@ def failures(folder: RunFolder) -> Iterator[Section]:
             about = f"{failure.response_id} in turn {printable(failure.turn_id)}, {failure.criterion}"
             inner.append(Said(f"{about}: {capped(printable(failure.detail))}"))
             if failure.raw:
-                cut = failure.raw[:_LONGEST]
-                inner.append(Quoted("The reply", cut + ("…" if len(failure.raw) > len(cut) else "")))
+                cut = readable(failure.raw[:_LONGEST])
+                inner.append(Quoted("The reply", cut + ("…" if len(failure.raw) > _LONGEST else "")))
         there = count(by_reason[reason], "judgment")
         shown = there if len(some) == by_reason[reason] else f"{len(some)} of {there}"
         title = f"{capped(REASONS[reason])[:-1]}: {shown}"
