@@ -156,7 +156,7 @@ def test_the_order_of_gold_files_is_no_other_gold(tmp_path: Path, judgments: Pat
 def test_warnings_are_about_the_items_that_were_judged(tmp_path: Path, gold: Path) -> None:
     half = write_output(tmp_path / "half", WORLD, {"server/m": labeled(WORLD[:60], 0.1, 2)})
     found = tried(gold=[gold], judgments=[half]).calibration
-    assert found.warnings[0].startswith("groundedness: 60 judged gold items on 12 topics; 100 on 20 are the least")
+    assert found.warnings[0].startswith("groundedness: 60 judged gold items on 12 topics cannot make a judge trusted")
 
 
 def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(gold: Path, judgments: Path) -> None:
@@ -366,7 +366,9 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
     assert first.calibration == again.calibration
     test = read_gold(split / "test.jsonl")
     topics = len({one.topic_id for one in test})
-    assert first.calibration.warnings[0].startswith(f"groundedness: {len(test)} judged gold items on {topics} topics;")
+    assert first.calibration.warnings[0].startswith(
+        f"groundedness: {len(test)} judged gold items on {topics} topics cannot"
+    )
     assert [one.judge for one in first.calibration.agreement if one.split == "test"] == [
         "server/good", "constant", "baseline/overlap"
     ]  # fmt: skip
