@@ -15,7 +15,7 @@ from judge.report.sections import EXCLUDED
 from judge.runs.check import SECTIONS
 from judge.runs.formats import FORMATS, format_of, rules_of
 from judge.runs.formats.table import FORMAT
-from judge.runs.formats.table_rows import USUAL
+from judge.runs.formats.table_columns import USUAL
 
 
 def row_pages() -> dict[str, str]:

@@ -24,7 +24,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem, Scale, file_problem
 from judge.runs.document import read_head
 from judge.runs.formats.table import SUFFIXES, column_names
-from judge.runs.formats.table_rows import USUAL, plain_name
+from judge.runs.formats.table_columns import plain_name, role_of
 
 GradeRole = Literal["human", "judge"]
 """Whose grades a column has."""
@@ -231,9 +231,9 @@ def _found(table: RowTable) -> str:
 
 
 def _column(table: RowTable, role: str) -> str | None:
-    """The first column with a usual name of a role."""
-    usual = USUAL[role]  # type: ignore[index]
-    return next((name for name in table.columns if plain_name(name) in usual), None)
+    """The first column with a usual name of a role; one inside of an object where no other has it."""
+    fitting = [name for name in table.columns if role_of(name) == role]
+    return min(fitting, key=lambda name: name.count("."), default=None)
 
 
 def grades_of(

@@ -3,9 +3,12 @@
 Cells keep what they are, such as lists of texts; `judge.io.tabular` reads tables whose cells are all texts.
 """
 
+import ast
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,10 @@ from judge.io.text import shown
 from judge.records import Problem, file_problem
 
 BOM = b"\xef\xbb\xbf"
+LONGEST_LITERAL = 1 << 20
+"""Characters of the longest value in Python's form that is read."""
+_JSON_BEGINS = frozenset("{[-0123456789")
+_JSON_WORDS = ("true", "false", "null")
 _BLOCK = 1 << 20
 """Bytes that are read at once."""
 
@@ -52,6 +59,29 @@ class RowTable(msgspec.Struct, frozen=True):
     """The file; None of a table in memory."""
     by_lines: bool = False
     """Whether the file is text whose lines can be read one by one."""
+    quoted: bool = False
+    """Whether every text in a cell stands in quotation marks as JSON."""
+    unfolded: tuple[str, ...] = ()
+    """The columns of objects in whose place their members stand, each before those inside it."""
+
+    def unfold(self, name: str) -> "RowTable":
+        """The table with the members of the objects in a column in its place: `outputs.answer`.
+
+        None of them may be a column already.
+        """
+        members: dict[str, None] = {}
+        rows: list[FrameRow] = []
+        for row in self.rows:
+            own = object_in(row.cells.get(name)) or {}
+            members.update(dict.fromkeys(f"{name}.{member}" for member in own))
+            rows.append(FrameRow(row.place, _unfolded(row.cells, (name,))))
+        place = self.columns.index(name)
+        return msgspec.structs.replace(
+            self,
+            columns=(*self.columns[:place], *members, *self.columns[place + 1 :]),
+            rows=tuple(rows),
+            unfolded=(*self.unfolded, name),
+        )
 
     def without_rows(self) -> "RowTable":
         """The table without its rows, which `again` reads; a table in memory keeps them."""
@@ -62,14 +92,19 @@ class RowTable(msgspec.Struct, frozen=True):
         if self.path is None:
             yield from self.rows
             return
+        for row in self._stored(self.path):
+            yield FrameRow(row.place, _unfolded(row.cells, self.unfolded))
+
+    def _stored(self, path: Path) -> Iterator[FrameRow]:
+        """The rows of the file as it has them."""
         problems: list[Problem] = []
-        with collected(problems, "unreadable_file", self.path):
-            stream = LineStream(self.path, packed=True)
+        with collected(problems, "unreadable_file", path):
+            stream = LineStream(path, packed=True)
         if problems:
             raise InputError(self._changed, problems)
         with stream.file as file:
             digest = hashlib.sha256()
-            with input_errors(self.path):
+            with input_errors(path):
                 while block := file.read(_BLOCK):
                     digest.update(block)
             if digest.hexdigest() != self.digest:
@@ -78,12 +113,13 @@ class RowTable(msgspec.Struct, frozen=True):
                 # All rows at once would take as much memory as the judging.
                 longest = file.tell()
                 file.seek(0)
-                records = line_records(self.path, stream, longest)
-                next(records)
+                records = line_records(path, stream, longest)
+                _, header = next(records)
                 for line, cells in records:
-                    yield FrameRow(f"line {line}", dict(zip(self.columns, cells, strict=True)))
+                    row = FrameRow(f"line {line}", dict(zip(header, cells, strict=True)))
+                    yield _unquoted(row) if self.quoted else row
                 return
-        table = read_rows(self.path, problems)
+        table = read_rows(path, problems)
         yield from table.rows if table is not None else ()
 
     @property
@@ -109,6 +145,7 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         return None
     file = str(path)
     by_lines = _is_text(content)
+    quoted = False
     if is_parquet(content):
         frame = read_frame(file, content, problems, most_values())
         rows = [] if frame is None else _of_mappings(frame.iter_rows(named=True), "row")
@@ -120,6 +157,9 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         text = decoded_text(path, content, problems)
         header, lines = ((), []) if text is None else table_of_text(path, text, problems, longest=len(text))
         rows = [FrameRow(row.place, row.cells) for row in lines]
+        quoted = _are_quoted(rows)
+        if quoted:
+            rows = [_unquoted(row) for row in rows]
         columns = tuple(header)
         if columns.count("") > 1:
             message = f"the header has {columns.count('')} columns without a name: name or remove them"
@@ -131,12 +171,31 @@ def read_rows(path: Path, problems: list[Problem]) -> RowTable | None:
         problems.append(file_problem("too_many_columns", file, message))
     if len(problems) > before:
         return None
-    return RowTable(file, sha256(content), columns, tuple(rows), path, by_lines)
+    return RowTable(file, sha256(content), columns, tuple(rows), path, by_lines, quoted)
 
 
 def _is_text(content: bytes) -> bool:
     """Whether content is neither Parquet nor JSON, so that signs part its cells."""
     return not is_parquet(content) and content.removeprefix(BOM).lstrip()[:1] not in (b"{", b"[")
+
+
+def _are_quoted(rows: Iterable[FrameRow]) -> bool:
+    """Whether every cell is JSON, as exports of Langfuse have them, and some is a text in quotation marks."""
+    some = False
+    for row in rows:
+        for cell in row.cells.values():
+            if cell.startswith('"'):
+                some = True
+                if not isinstance(value_in(cell), str):
+                    return False
+            elif cell and cell[0] not in _JSON_BEGINS and cell not in _JSON_WORDS:
+                return False
+    return some
+
+
+def _unquoted(row: FrameRow) -> FrameRow:
+    cells = {name: value_in(cell) if cell.startswith('"') else cell for name, cell in row.cells.items()}
+    return FrameRow(row.place, cells)
 
 
 def _json_rows(file: str, content: bytes, problems: list[Problem]) -> list[FrameRow]:
@@ -208,8 +267,15 @@ def _is_by_columns(value: Mapping[str, Any]) -> bool:
 
 
 def _member_with_rows(value: Mapping[str, Any]) -> str | None:
-    """The member of an object that holds a list of objects; None of a row, which has a text beside its lists."""
-    if any(isinstance(cell, str) for cell in value.values()):
+    """The member of an object that holds a list of objects; None of a row, which has a text beside its lists.
+
+    The text may stand in an object.
+    """
+    beside = [*value.values()]
+    for cell in value.values():
+        if isinstance(cell, dict):
+            beside += cell.values()
+    if any(isinstance(cell, str) for cell in beside):
         return None
     lists = {name: cell for name, cell in value.items() if isinstance(cell, list) and cell}
     return next((name for name, cell in lists.items() if all(isinstance(row, dict) for row in cell)), None)
@@ -280,3 +346,33 @@ def _columns(rows: Iterable[FrameRow]) -> tuple[str, ...]:
     for row in rows:
         names.update(dict.fromkeys(row.cells))
     return tuple(names)
+
+
+def object_in(cell: Any) -> dict[str, Any] | None:
+    """The object in a cell, or that a text writes as JSON or Python does; None without one.
+
+    >>> object_in({"a": 1}), object_in('{"a": 1}'), object_in("{'a': None}"), object_in("{a}")
+    ({'a': 1}, {'a': 1}, {'a': None}, None)
+    """
+    value = value_in(cell) if isinstance(cell, str) and cell.startswith("{") else cell
+    return value if isinstance(value, dict) else None
+
+
+def value_in(text: str) -> Any:
+    """The value that a text writes as JSON or Python does; None without one."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    if len(text) <= LONGEST_LITERAL:
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(text)
+    return None
+
+
+def _unfolded(cells: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The cells of a row with the members of objects in the place of these columns."""
+    unfolded = dict(cells)
+    for name in names:
+        members = object_in(unfolded.pop(name, None)) or {}
+        for member, cell in members.items():
+            unfolded[f"{name}.{member}"] = _plain(cell)
+    return unfolded

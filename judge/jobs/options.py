@@ -12,7 +12,7 @@ from judge.io.plan import OneOf, Option, Options, Positive, pairs
 from judge.io.rows import is_frame, rows_of
 from judge.records import JudgedUnit
 from judge.runs.formats import FORMATS
-from judge.runs.formats.table_rows import ROLES
+from judge.runs.formats.table_columns import ROLES
 from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
 from judge.runs.sources import RunSource, Sources, find_sources, own_criteria
@@ -62,7 +62,7 @@ class RunFiles(Options, section="reading"):
         Field(
             default_factory=dict,
             description=f"The column of such a table that is the {', the '.join(ROLES[:-1])} or the {ROLES[-1]}, where "
-            "its name is not a usual one; may be repeated.",
+            "its name is not a usual one; may be repeated. A member of an object is named as outputs.answer.",
         )
     )
     topics: Annotated[Path | None, Option(metavar="FILE")] = None

@@ -35,7 +35,7 @@ from judge.judges.model import FREE, Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
 from judge.records import Criterion
-from judge.runs.formats.table_rows import USUAL, Role
+from judge.runs.formats.table_columns import USUAL, Role
 from judge.runs.sources import Sources
 from judge.units import UNITS
 

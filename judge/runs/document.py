@@ -197,7 +197,8 @@ def decode(
             return refused("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
         if error.msg == "Extra data":
             kinds = "runs with `metadata`, or tables of answers, with an answer and a question in each line"
-            return refused("not_json", f"{at}: more after the end of the JSON; JSON Lines are {kinds}")
+            other = "--format table reads other names"
+            return refused("not_json", f"{at}: more after the end of the JSON; JSON Lines are {kinds}; {other}")
         return refused("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:
         return refused("not_json", "not a run: the JSON is nested too deeply")

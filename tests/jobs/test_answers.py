@@ -15,7 +15,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.jobs.run_inputs import RunInputs
 from judge.runs.formats.table import read_tables
-from judge.runs.formats.table_rows import USUAL
+from judge.runs.formats.table_columns import USUAL
 from tests.conftest import PROJECT
 
 ROWS = [
@@ -88,6 +88,26 @@ def test_of_several_tables_a_first_column_names_the_file_and_cells_that_are_lack
     rows = results(tmp_path / "out")
     assert [row[:2] for row in rows] == [["file", "note"], [str(first), "n"], [str(second), ""]]
     assert [row[5] for row in rows] == ["run", "a", "b"]
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_members_of_objects_are_columns_of_the_results(tmp_path, as_text):
+    row: dict[str, Any] = {
+        "inputs": {"question": "How tall?", "=lang": "en"},
+        "outputs": {"answer": "It is 34 metres high.", "contexts": ROWS[0]["contexts"]},
+        "metadata": {"a": 1},
+    }
+    path = written(tmp_path / "t.jsonl", [{name: json.dumps(cell) if as_text else cell for name, cell in row.items()}])
+    judged(path, tmp_path / "out")
+    header, cells = results(tmp_path / "out")
+    assert header == [
+        "inputs.question", "inputs.=lang", "outputs.answer", "outputs.contexts", "metadata", "run", "turn_id",
+        "groundedness_grade", "groundedness_rationale", "groundedness_reason",
+    ]  # fmt: skip
+    assert cells[:3] == ["How tall?", "en", "It is 34 metres high."]
+    assert json.loads(cells[3]) == ROWS[0]["contexts"]
+    assert json.loads(cells[4]) == {"a": 1}
+    assert cells[5:8] == ["t", "q1_1", "3"]
 
 
 def test_no_cell_is_a_formula_of_a_spreadsheet(tmp_path):

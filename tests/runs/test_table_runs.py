@@ -11,7 +11,8 @@ from judge.errors import InputError, UsageError
 from judge.io.rows import rows_of
 from judge.runs.formats import read_run
 from judge.runs.formats.table import is_table, looks_like_table, read_tables
-from judge.runs.formats.table_rows import USUAL, texts_of
+from judge.runs.formats.table_columns import USUAL
+from judge.runs.formats.table_rows import texts_of
 from judge.runs.sources import find_sources
 
 ROWS = [
@@ -182,8 +183,11 @@ def test_references_of_all_rows_of_a_question_count(tmp_path):
             "expected a text, or a list of texts as JSON; found a list with 1"),
         ([{"question": "q", "answer": "a", "contexts": [{"text": "c"}, {"title": "t", "score": 1}]}], {},
             "expected a text, or a list of texts as JSON; found a list with an object of 'title', 'score'"),
-        ([{"question": {"text": "q"}, "answer": "a"}], {},
-            "line 1: column 'question': expected a text, found an object of 'text'"),
+        ([{"question": "q", "answer": {"city": "a"}}], {"answer": "answer"},
+            "line 1: column 'answer': expected a text, found an object of 'city'"),
+        ([{"question": {"asked": "q"}, "answer": "a"}], {},
+            "no column of questions (question, query, user_input, input, inputs, prompt, request); "
+            "found 'question.asked', 'answer'; name it: --column question=COLUMN"),
         ([{"question": "q", "answer": "a", "system": ""}], {}, "no name of a system in the column 'system'"),
         ([{"question": "q", "answer": "a", "turn": 1}], {}, "a turn without a conversation"),
         ([{"question": "q", "answer": "a", "topic": "t", "turn": "x"}], {}, "turn 'x': expected a whole number"),
@@ -415,3 +419,200 @@ def test_headers_are_seen_as_spreadsheets_write_them(tmp_path, content):
 )  # fmt: skip
 def test_names_that_other_tools_write_are_usual(role, name):
     assert name in USUAL[role]
+
+
+def exchanges(path: Path, **named: str) -> list[tuple[str | None, str, list[str | None]]]:
+    """Question, answer and contexts of each row of a table that is one system."""
+    tables = tables_of(path, **named)
+    asked = {turn.turn_id: turn.utterance for topic in tables.topics or () for turn in topic.turns}
+    (read,) = tables.runs
+    assert read.run is not None
+    found: list[tuple[str | None, str, list[str | None]]] = []
+    for turn in read.run.turns:
+        (response,) = turn.responses
+        found.append((asked[turn.turn_id], response.text, [passage.text for passage in response.listed]))
+    return found
+
+
+def refusal(path: Path, **named: str) -> str:
+    with pytest.raises(InputError) as refused:
+        find_sources([path], named)
+    (problem,) = refused.value.problems
+    return problem.message
+
+
+HUMAN = {"type": "human", "content": "How tall?", "metadata": None}
+AI = {"type": "ai", "content": "34 metres.", "tool_calls": None}
+USER = {"role": "user", "content": "How tall?"}
+ASSISTANT = {"role": "assistant", "content": "34 metres."}
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        # A data set and a run of LangSmith, its data frame, and a row of MLflow.
+        {"id": "1", "inputs": {"question": "How tall?"}, "outputs": {"answer": "34 metres.", "contexts": ["c"]},
+         "metadata": {"question": "no"}},
+        {"inputs.question": "How tall?", "outputs.answer": "34 metres.", "outputs.documents": ["c"],
+         "reference.answer": "34", "feedback.answer": 1, "example_id": "x"},
+        {"inputs": {"query": "How tall?"}, "outputs": "34 metres.", "expectations": {"context": "c"}},
+        # Chains give back what they were asked.
+        {"inputs": {"query": "How tall?"}, "outputs": {"query": "no", "output": "34 metres."}, "context": "c"},
+        # Traces of Langfuse, spans of Phoenix, a result of promptfoo.
+        {"input": {"question": "How tall?"}, "output": {"answer": "34 metres."}, "context": ["c"], "metadata": {}},
+        {"input": [SYSTEM, USER], "output": ASSISTANT, "context": ["c"]},
+        {"attributes": {"input": {"value": "How tall?"}, "output": {"value": "34 metres."}}, "documents": ["c"]},
+        {"attributes.input.value": "How tall?", "attributes.output.value": "34 metres.", "context.trace_id": "t",
+         "attributes.retrieval.documents": [{"document.content": "c"}]},
+        {"id": "1", "prompt": {"raw": "Answer: How tall?"}, "response": {"output": "34 metres.", "cached": False},
+         "vars": {"question": "How tall?", "context": "c"}, "testCase": {"vars": {"question": "no"}}, "metadata": {}},
+        # DeepEval writes every column.
+        {"input": "How tall?", "actual_output": "34 metres.", "retrieval_context": ["c"], "context": None},
+        # One question and one answer as messages.
+        {"messages": [SYSTEM, USER, ASSISTANT], "context": "c"},
+        {"conversations": [{"from": "human", "value": "How tall?"}, {"from": "gpt", "value": "34 metres."}],
+         "context": "c"},
+        {"user_input": [HUMAN, AI], "retrieved_contexts": ["c"]},
+        {"inputs": {"messages": [USER]}, "outputs": {"messages": [ASSISTANT]}, "context": "c"},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "How tall?"}]}, ASSISTANT], "context": "c"},
+        {"messages": [{"type": "constructor", "kwargs": HUMAN}, {"type": "ai", "data": {"content": "34 metres."}}],
+         "context": "c"},
+    ],
+)  # fmt: skip
+def test_rows_as_tools_write_them_are_read(tmp_path, suffix, row):
+    cells = {name: "" if suffix == ".csv" and cell is None else cell for name, cell in row.items()}
+    path = put(tmp_path / f"t{suffix}", [cells, cells])
+    expected = ("How tall?", "34 metres.", ["c"])
+    if "id" in cells:
+        path = put(path, [cells, {**cells, "id": "2"}])
+    assert exchanges(path) == [expected, expected]
+
+
+def test_names_of_objects_count_where_no_other_name_is_there(tmp_path):
+    row = {"question": "q", "inputs": "x", "answer": "a", "outputs": "y", "reference": "r", "expected_response": "z"}
+    (source,) = tables_of(put(tmp_path / "t.jsonl", [row])).sources
+    assert source.columns == {"question": "question", "answer": "answer", "reference": "reference"}
+
+
+def test_objects_are_read_as_python_writes_them_too(tmp_path):
+    path = put(tmp_path / "t.csv", [{"inputs": "{'question': 'q'}", "outputs": "{'answer': 'a', 'n': None}"}])
+    assert exchanges(path) == [("q", "a", [])]
+
+
+def test_cells_that_are_all_json_are_the_texts_in_them(tmp_path):
+    rows = [
+        {"id": '"7"', "latency": "1.5", "input": '{"question":"q"}', "output": '"Said \\"so\\".\\n"', "tags": "[]"},
+        {"id": '"8"', "latency": "", "input": '{"question":"r"}', "output": '""', "tags": "[]"},
+    ]
+    path = put(tmp_path / "t.csv", rows)
+    assert exchanges(path) == [("q", 'Said "so".\n', []), ("r", "", [])]
+    (source,) = tables_of(path).sources
+    assert [key for _, key in source.keys] == ["7_1", "8_1"]
+    assert [row.cells["output"] for row in source.table.again()] == ['Said "so".\n', ""]
+    # One text without quotation marks, and they belong to the texts.
+    path = put(path, [*rows, {**rows[0], "id": "9", "tags": "none"}])
+    assert exchanges(path)[1][1] == '""'
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_member_of_an_object_is_named_with_a_dot(tmp_path, suffix):
+    row = {"inputs": {"text": "q"}, "outputs": {"result": "a", "docs": ["c"]}, "provider": {"id": "m/1"}}
+    path = put(tmp_path / f"t{suffix}", [row])
+    assert refusal(path) == (
+        "no column of answers (answer, response, output, outputs, actual_output, generated_answer); found "
+        "'inputs.text', 'outputs.result', 'outputs.docs', 'provider.id'; name it: --column answer=COLUMN"
+    )
+    named = {"answer": "outputs.result", "contexts": "outputs.docs", "system": "provider.id"}
+    assert exchanges(path, **named) == [("q", "a", ["c"])]
+    (source,) = tables_of(path, **named).sources
+    assert [key for key, _ in source.keys] == ["m/1"]
+    # The members stand in the place of the object, when the rows are read again too.
+    columns = ("inputs.text", "outputs.result", "outputs.docs", "provider.id")
+    assert source.table.columns == columns
+    assert [set(again.cells) for again in source.table.again()] == [{*columns}]
+
+
+def test_members_that_may_each_have_a_role_are_named(tmp_path):
+    row = {"inputs": {"question": "q", "query": "r"}, "outputs": {"answer": "a"}}
+    path = put(tmp_path / "t.jsonl", [row])
+    said = "'inputs.question' and 'inputs.query' may each be the question; name one: --column question=inputs.question"
+    assert refusal(path) == said
+    assert exchanges(path, question="inputs.query") == [("r", "a", [])]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "q", "answer": '{"city": "Ulm"}'},
+        {"question": "q", "answer": '{"city": "Ulm"}', "extra": {"answer": "no"}, "note": {"question": "no"}},
+    ],
+)
+def test_an_answer_that_is_json_itself_is_judged_as_it_stands(tmp_path, row):
+    for suffix in (".csv", ".jsonl"):
+        path = put(tmp_path / f"t{suffix}", [row])
+        assert exchanges(path) == [("q", '{"city": "Ulm"}', [])]
+        assert tables_of(path).sources[0].table.columns == tuple(row)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"messages": [USER, ASSISTANT, USER, ASSISTANT]},
+         "column 'messages': 2 rows whose messages are not one question and one answer, such as 4 messages (user, "
+         "assistant, user, assistant) at "),
+        ({"user_input": [HUMAN, AI, HUMAN], "reference": "34"}, "column 'user_input': 2 rows whose messages"),
+        ({"scenario": "s", "turns": [USER, ASSISTANT, USER, ASSISTANT]}, "column 'turns': 2 rows whose messages"),
+        ({"input": [USER, ASSISTANT, USER], "output": ASSISTANT}, "column 'input': 2 rows whose messages"),
+        ({"inputs": {"messages": [USER]}, "outputs": {"messages": [USER, ASSISTANT]}},
+         "column 'outputs.messages': 2 rows whose messages are not"),
+        ({"conversation": [USER, ASSISTANT, {"role": "tool", "content": "x"}, ASSISTANT]}, "column 'conversation'"),
+    ],
+)  # fmt: skip
+def test_a_dialogue_in_a_row_is_no_answer(tmp_path, suffix, row, said):
+    message = refusal(put(tmp_path / f"t{suffix}", [row, row]))
+    assert message.startswith(said)
+    assert message.endswith("write a row for each answer, with columns `conversation` and `turn` so that the judge "
+                            "sees what came before")  # fmt: skip
+
+
+def test_messages_before_a_question_are_told_not_to_be_seen(tmp_path):
+    rows = [
+        {"question": "q", "history": [], "answer": "a"},
+        {"question": "r", "history": [USER, ASSISTANT], "answer": "b"},
+    ]
+    (source,) = tables_of(put(tmp_path / "t.jsonl", rows)).sources
+    assert source.said.endswith("not used: 'history'; no judge sees the messages in 'history'")
+
+
+def test_systems_whose_questions_are_messages_share_them(tmp_path):
+    rows = [{"id": n, "system": name, "input": [USER], "output": ASSISTANT} for n, name in enumerate("ab")]
+    (source,) = tables_of(put(tmp_path / "t.jsonl", rows)).sources
+    assert list(source.keys) == [("a", "q1_1"), ("b", "q1_1")]
+
+
+def test_rows_deep_in_an_object_are_refused_with_the_name_of_their_member(tmp_path):
+    row = {"vars": {"question": "q"}, "response": {"output": "a"}, "metadata": {}}
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"evalId": "e", "results": {"results": [row]}, "metadata": {}}), encoding="utf-8")
+    assert "; if 'results.results' has the rows, write them themselves, in a list or one a line; " in refusal(path)
+
+
+def test_an_object_with_thousands_of_members_is_no_part_of_a_row(tmp_path):
+    row = {"question": "q", "answer": "a", "outputs": {f"{number}.context": "c" for number in range(101)}}
+    assert tables_of(put(tmp_path / "t.jsonl", [row])).sources[0].table.columns == ("question", "answer", "outputs")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_objects_in_data_frames_and_parquet_are_read(tmp_path, library):
+    module = pytest.importorskip(library)
+    pytest.importorskip("polars")
+    frame = module.DataFrame([{"inputs": {"question": "q"}, "outputs": {"answer": "a", "contexts": ["c"]}}])
+    tables = find_sources([rows_of(frame)]).tables
+    assert tables is not None
+    assert tables.sources[0].table.columns == ("inputs.question", "outputs.answer", "outputs.contexts")
+    if library == "polars":
+        frame.write_parquet(tmp_path / "t.parquet")
+        assert exchanges(tmp_path / "t.parquet") == [("q", "a", ["c"])]

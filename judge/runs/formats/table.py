@@ -23,17 +23,18 @@ from judge.runs.document import HEAD, Document, read_head
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace
-from judge.runs.formats.table_rows import (
+from judge.runs.formats.table_columns import (
     ROLES,
-    AnswerRow,
     Role,
-    answer_rows,
     are_answers,
+    asks_and_answers,
     columns_of,
     has_role,
-    ids_are_of_rows,
-    why_without_ids,
+    histories_of,
+    holds_conversation,
+    rows_inside,
 )
+from judge.runs.formats.table_rows import AnswerRow, answer_rows, ids_are_of_rows, why_without_ids
 from judge.runs.records import Exchange, Provenance, Response, Run, RunTurn, Topic, Turn
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".parquet")
@@ -41,6 +42,11 @@ FORMAT = "table"
 
 _MARKS = frozenset({"turns", "metadata", "references", "responses", "user_utterance", "run_name"})
 """Members that runs of tracks have, and rows of tables seldom."""
+_ANYONES = frozenset({"metadata"})
+"""Those of them that many other objects have."""
+_WRITERS = frozenset({"role", "type", "from"})
+_TEXTS = frozenset({"content", "value"})
+"""Members that messages have."""
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
@@ -53,6 +59,8 @@ class TableSource(msgspec.Struct, frozen=True):
     """For each row, its run and its turn."""
     without_ids: str = ""
     """Why the ids of the table are not used, in words; "" where they are, or it has none."""
+    histories: tuple[str, ...] = ()
+    """Columns of messages that no judge sees."""
 
     @property
     def said(self) -> str:
@@ -62,6 +70,8 @@ class TableSource(msgspec.Struct, frozen=True):
         unused = [name for name in self.table.columns if name not in self.columns.values()]
         beside = f"; not used: {examples(map(shown, unused))}" if unused else ""
         named = f"{count(len(runs), 'run')} ({examples(map(shown, runs))})"
+        if self.histories:
+            beside += f"; no judge sees the messages in {examples(map(shown, self.histories))}"
         ids = f"; {self.without_ids}, so the texts of questions tell them apart" if self.without_ids else ""
         return f"{self.table.file}: a table of {count(len(self.keys), 'row')}, {named}: {taken}{beside}{ids}"
 
@@ -100,13 +110,18 @@ def looks_like_table(path: Path, head: bytes, named: Mapping[str, str] | None = 
     names = _keys(head)
     if not _MARKS & names and are_answers(names, named):
         return True
+    if _WRITERS & names and _TEXTS & names and holds_conversation(_first_row(path, head)):
+        return True
     if _MARKS & names and not has_role(names, "question", named) and not are_answers(names, named):
         return False
     if not _MARKS & names and len(head) < HEAD:
         return False
     row = _first_row(path, head)
+    if _MARKS & row.keys() <= _ANYONES and rows_inside(row) is not None:
+        # Its reader says where the rows are.
+        return True
     if _MARKS & row.keys():
-        return _asks_and_answers(row, named)
+        return asks_and_answers(row, named)
     return are_answers(row, named)
 
 
@@ -168,13 +183,6 @@ def _first_row(path: Path, head: bytes) -> dict[str, Any]:
     return {} if table is None else table.rows[0].cells
 
 
-def _asks_and_answers(row: Mapping[str, Any], named: Mapping[str, str] | None) -> bool:
-    """Whether a row has a text as answer, and a plain question or id; runs of tracks have a list of sentences."""
-    plain = {name for name, cell in row.items() if isinstance(cell, str | int)}
-    texts = {name for name in plain if isinstance(row[name], str)}
-    return are_answers(plain, named) and has_role(texts, "answer", named)
-
-
 def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | None = None) -> Tables:
     """The runs in tables, which share their questions: one system in several tables is an error.
 
@@ -196,9 +204,9 @@ def read_tables(paths: Sequence[Path | RowTable], named: Mapping[str, str] | Non
         table = path if isinstance(path, RowTable) else read_rows(path, problems)
         if table is None:
             continue
-        columns = columns_of(table, named, problems)
-        if columns is not None:
-            tables.append((table, columns))
+        found = columns_of(table, named, problems)
+        if found is not None:
+            tables.append((found.table, found.of))
     refuse(problems, "tables of answers that cannot be read as runs")
     of_rows = ids_are_of_rows(tables)
     without_ids = [why_without_ids(table, columns, of_rows) for table, columns in tables]
@@ -338,7 +346,8 @@ class _Answers:
             if other is not table:
                 message = f"the run {shown(run_id)} is also in {other.file}: name the systems in a column"
                 self._wrong(table, "the runs", message)
-        return TableSource(table.without_rows(), columns, tuple(places), without_ids)
+        histories = tuple(histories_of(table, columns))
+        return TableSource(table.without_rows(), columns, tuple(places), without_ids, histories)
 
     def _question_of(self, row: AnswerRow, table: RowTable) -> _Question:
         topic_id, number = self._names.name(row)

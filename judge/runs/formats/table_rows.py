@@ -1,4 +1,4 @@
-"""The columns of a table of answers, found by their usual names, and what each row says."""
+"""What each row of a table of answers says."""
 
 import ast
 import io
@@ -6,84 +6,20 @@ import json
 import re
 import sys
 import tokenize
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from judge.io.rows import FrameRow, RowTable
+from judge.io.rows import LONGEST_LITERAL, FrameRow, RowTable
 from judge.io.text import shown
 from judge.records import Problem
 from judge.runs.check import problem
 from judge.runs.fields import usable_turn_id
+from judge.runs.formats.table_columns import TEXT_OF, Role, question_and_answer
 
-Role = Literal["question", "answer", "contexts", "reference", "id", "system", "topic", "turn"]
-"""What a column is for."""
-ROLES: tuple[Role, ...] = get_args(Role)
-USUAL: Mapping[Role, tuple[str, ...]] = {
-    "question": ("question", "query", "user_input", "input", "prompt", "request"),
-    "answer": ("answer", "response", "output", "actual_output", "generated_answer"),
-    "contexts": ("contexts", "context", "retrieved_contexts", "retrieval_context", "documents", "passages"),
-    "reference": ("reference", "ground_truth", "expected_output", "expected_answer", "golden_answer"),
-    "id": ("id", "question_id", "query_id", "qid"),
-    "system": ("system", "model", "run", "run_id"),
-    "topic": ("topic", "topic_id", "conversation", "conversation_id"),
-    "turn": ("turn", "turn_number"),
-}
-"""The names by which a column is found, in small letters with `_` between words."""
-
-_SIGNS = re.compile(r"[^a-z0-9]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LIST = re.compile(r"""\[\s*(?:["'\]]|\{\s*["'])""")
+_NAMES: tuple[Role, ...] = ("id", "system", "topic")
 _ADJACENT = re.compile(r"""['"]\s+['"]""")
-_TEXT_OF = ("text", "content", "page_content", "contents", "document.content")
-"""Members of an object that holds a passage."""
-_LITERAL = 1 << 20
-"""Characters of the longest list in Python's form that is read."""
-
-
-def are_answers(names: Iterable[str], named: Mapping[str, str] | None) -> bool:
-    """Whether some column is an answer, and some the question or its id.
-
-    `named`: the columns that the user names, by role.
-    """
-    names = set(names)
-    return has_role(names, "answer", named) and (has_role(names, "question", named) or has_role(names, "id", named))
-
-
-def has_role(names: Collection[str], role: Role, named: Mapping[str, str] | None) -> bool:
-    """Whether some column has a role; `named`: the columns that the user names, by role."""
-    if named and role in named:
-        return named[role] in names
-    return any(plain_name(name) in USUAL[role] for name in names)
-
-
-def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> dict[Role, str] | None:
-    """The column of each role; None, and a problem, where columns are absent or fit twice."""
-    columns: dict[Role, str] = {}
-    wrong: list[str] = []
-    found = f"found {', '.join(map(shown, table.columns[:20]))}"
-    for role in ROLES:
-        if role in named:
-            if named[role] in table.columns:
-                columns[role] = named[role]
-            else:
-                wrong.append(f"no column {shown(named[role])} for {role}; {found}")
-            continue
-        fitting = [name for name in table.columns if plain_name(name) in USUAL[role] and name not in named.values()]
-        if len(fitting) > 1:
-            several = " and ".join(map(shown, fitting))
-            wrong.append(f"{several} may each be the {role}; name one: --column {role}={fitting[0]}")
-        elif fitting:
-            columns[role] = fitting[0]
-    if not wrong and "answer" not in columns:
-        usual = ", ".join(USUAL["answer"])
-        wrong.append(f"no column of answers ({usual}); {found}; name it: --column answer=COLUMN")
-    if not wrong and not columns.keys() & {"question", "id"}:
-        usual = ", ".join(USUAL["question"])
-        wrong.append(f"no column of questions ({usual}); {found}; name it: --column question=COLUMN")
-    for message in wrong:
-        problems.append(problem("wrong_table", table.file, "the columns", message))
-    return None if wrong else columns
 
 
 def ids_are_of_rows(tables: Sequence[tuple[RowTable, Mapping[Role, str]]]) -> bool:
@@ -97,16 +33,13 @@ def ids_are_of_rows(tables: Sequence[tuple[RowTable, Mapping[Role, str]]]) -> bo
     share_questions = False
     for table, columns in tables:
         for row in table.rows:
-            cells = {
-                role: plain_text(row.cells.get(columns[role]))
-                for role in ("id", "system", "topic", "question")
-                if role in columns
-            }
+            cells = {role: plain_text(row.cells.get(columns[role])) for role in _NAMES if role in columns}
+            question, _ = question_and_answer(row.cells, columns)
             run_id = cells.get("system", table.file)
             label = cells.get("id", "")
             if label and first_with_id.setdefault(label, run_id) != run_id:
                 return False
-            asked = (cells.get("topic", ""), cells.get("question", ""))
+            asked = (cells.get("topic", ""), plain_text(question))
             if asked[1] and first_asked.setdefault(asked, run_id) != run_id:
                 share_questions = True
     return share_questions
@@ -125,15 +58,6 @@ def why_without_ids(table: RowTable, columns: Mapping[Role, str], of_rows: bool)
     if of_rows and "turn" not in columns:
         return f"no two systems share an id in {column}, though they share questions"
     return ""
-
-
-def plain_name(name: str) -> str:
-    """A name in small letters with `_` between words.
-
-    >>> plain_name("Actual output"), plain_name("actualOutput"), plain_name("RUN-ID")
-    ('actual_output', 'actual_output', 'run_id')
-    """
-    return _SIGNS.sub("_", _HUMP.sub("_", name).lower()).strip("_")
 
 
 class AnswerRow(NamedTuple):
@@ -172,6 +96,8 @@ def answer_rows(table: RowTable, columns: Mapping[Role, str], problems: list[Pro
 def _read_row(columns: Mapping[Role, str], row: FrameRow, label: str, stem: str, wrong: list[str]) -> AnswerRow:
     """What a row says; what is wrong with it is added to `wrong`. `stem` names the system where no column does."""
     cells = {role: row.cells.get(column) for role, column in columns.items()}
+    if "question" in cells:
+        cells["question"], cells["answer"] = question_and_answer(row.cells, columns)
     run_id = sys.intern(plain_text(cells["system"])) if "system" in cells else stem
     if not run_id:
         wrong.append(f"no name of a system in the column {shown(columns['system'])}")
@@ -184,7 +110,8 @@ def _read_row(columns: Mapping[Role, str], row: FrameRow, label: str, stem: str,
         wrong.append(f"no usable id in the column {shown(columns['id'])}: letters and digits, no spaces")
     topic = plain_text(cells.get("topic"))
     if "topic" in cells and not usable_turn_id(f"{topic}_1"):
-        wrong.append(f"topic {shown(topic)}: expected letters and digits without spaces")
+        found = shown(topic) if topic else shown(cells["topic"])
+        wrong.append(f"topic {found}: expected letters and digits without spaces")
     number = None
     if "turn" in cells:
         number = _whole_number(cells["turn"])
@@ -262,7 +189,7 @@ def texts_of(cell: Any) -> list[str] | None:
     texts: list[str] = []
     for value in values:
         if isinstance(value, dict):
-            value = next((value[name] for name in _TEXT_OF if name in value), value)
+            value = next((value[name] for name in TEXT_OF if name in value), value)
         if value is None:
             continue
         if not isinstance(value, str):
@@ -276,7 +203,7 @@ def _listed(text: str) -> Any:
     """The list that a text writes; None if it writes none."""
     with suppress(ValueError, RecursionError):
         return json.loads(text)
-    if len(text) <= _LITERAL:
+    if len(text) <= LONGEST_LITERAL:
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             return ast.literal_eval(_with_commas(text) if _ADJACENT.search(text) else text)
     return None
