@@ -32,20 +32,20 @@ _MOST = 6
 """Messages whose writers a problem names."""
 
 
-class Message(NamedTuple):
+class ChatMessage(NamedTuple):
     """One message."""
 
     speaker: str
     text: str
 
 
-def messages_in(cell: Any) -> list[Message] | None:
+def messages_in(cell: Any) -> list[ChatMessage] | None:
     """The messages in a cell: a list of them, or one, as it is or as JSON; None where it has anything else.
 
     >>> messages_in([{"role": "user", "content": "Why?"}])
-    [Message(speaker='user', text='Why?')]
+    [ChatMessage(speaker='user', text='Why?')]
     >>> messages_in("[{'type': 'ai', 'content': ''}]"), messages_in([{"text": "Why?"}])
-    ([Message(speaker='assistant', text='')], None)
+    ([ChatMessage(speaker='assistant', text='')], None)
     """
     if isinstance(cell, str) and cell.startswith(("[", "{")) and any(name in cell for name in _TEXT):
         cell = value_in(cell)
@@ -53,7 +53,7 @@ def messages_in(cell: Any) -> list[Message] | None:
         cell = [cell]
     if not isinstance(cell, list) or not cell:
         return None
-    messages: list[Message] = []
+    messages: list[ChatMessage] = []
     for value in cell:
         message = _message(value)
         if message is None:
@@ -62,7 +62,7 @@ def messages_in(cell: Any) -> list[Message] | None:
     return messages
 
 
-def _message(value: Any) -> Message | None:
+def _message(value: Any) -> ChatMessage | None:
     if not isinstance(value, Mapping):
         return None
     members = dict(value)
@@ -75,7 +75,7 @@ def _message(value: Any) -> Message | None:
     speaker = next((_SPEAKERS[writer.lower()] for writer in writers if writer.lower() in _SPEAKERS), None)
     content = next((members[name] for name in _TEXT if name in members), None)
     text = _text(content)
-    return None if speaker is None or text is None else Message(speaker, text)
+    return None if speaker is None or text is None else ChatMessage(speaker, text)
 
 
 def _text(content: Any) -> str | None:
@@ -93,27 +93,27 @@ def _text(content: Any) -> str | None:
     return "\n".join(texts)
 
 
-def question_in(messages: Sequence[Message]) -> str | None:
+def question_in(messages: Sequence[ChatMessage]) -> str | None:
     """The only message of a user; None where others stand beside it, but for those of the system."""
     said = [message for message in messages if message.speaker != _SYSTEM]
     return said[0].text if [message.speaker for message in said] == [USER] else None
 
 
-def answer_in(messages: Sequence[Message]) -> str | None:
+def answer_in(messages: Sequence[ChatMessage]) -> str | None:
     """The only message, if it is an assistant's."""
     return messages[0].text if [message.speaker for message in messages] == [ASSISTANT] else None
 
 
-def exchange_in(messages: Sequence[Message]) -> tuple[str, str] | None:
+def exchange_in(messages: Sequence[ChatMessage]) -> tuple[str, str] | None:
     """The question of a user and the answer of an assistant; None where there is more, but for the system's."""
     said = [message for message in messages if message.speaker != _SYSTEM]
     return (said[0].text, said[1].text) if [message.speaker for message in said] == [USER, ASSISTANT] else None
 
 
-def described(messages: Sequence[Message]) -> str:
+def described(messages: Sequence[ChatMessage]) -> str:
     """Messages for a problem.
 
-    >>> described([Message("user", "Why?"), Message("assistant", "So.")])
+    >>> described([ChatMessage("user", "Why?"), ChatMessage("assistant", "So.")])
     '2 messages (user, assistant)'
     """
     speakers = [message.speaker for message in messages[:_MOST]]

@@ -147,7 +147,7 @@ def _may_converse(name: str) -> bool:
     return plain_name(name.rpartition(".")[2]) in _CONVERSATIONS
 
 
-class Columns(NamedTuple):
+class FoundColumns(NamedTuple):
     """A table, and its columns by their roles."""
 
     table: RowTable
@@ -155,7 +155,7 @@ class Columns(NamedTuple):
     of: dict[Role, str]
 
 
-def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> Columns | None:
+def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem]) -> FoundColumns | None:
     """The column of each role; None, and a problem, where columns are absent or fit twice."""
     members = _members(table)
     found = f"found {', '.join(map(shown, _names(table, members)[:20]))}"
@@ -188,7 +188,7 @@ def columns_of(table: RowTable, named: Mapping[str, str], problems: list[Problem
         wrong += _conversations(table, columns)
     for message in wrong:
         problems.append(problem("wrong_table", table.file, "the columns", message))
-    return None if wrong else Columns(table, columns)
+    return None if wrong else FoundColumns(table, columns)
 
 
 def _members(table: RowTable) -> dict[str, list[str]]:
