@@ -104,6 +104,8 @@ def agree(plan: scoring.NuggetAgreePlan, output: TableFormat) -> int:
     with progress("comparing matches"):
         agreement = scoring.compare_matches(plan)
     print_grids(scoring.agreement_grids(agreement), output.format)
+    for note in agreement.notes:
+        say(f"note: {note}")
     return 0
 
 

@@ -24,8 +24,8 @@ from judge.extra.nuggets import (
 from judge.extra.nuggets.study import STUDY_LINE, read_study
 from judge.gold.rows import text_digest
 from judge.io.files import BOM, StrPath, decode_lines, file_in, read_content
-from judge.io.ids import topic_of
-from judge.io.text import count, digest, shown
+from judge.io.ids import natural_key, topic_of
+from judge.io.text import count, digest, examples, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
 from judge.results.ranked import first_ranked
@@ -64,6 +64,21 @@ class PairLabels(NamedTuple):
     """Rows of responses that the pool does not have."""
     people: bool
     """Whether people matched; False if judges did."""
+    repeated: int = 0
+    """Rows left out: another run has the same response, and its row, which says something else, came first."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words, what rows were not used."""
+        notes: list[str] = []
+        if self.outside:
+            notes.append(f"{count(self.outside, 'match', 'matches')} of responses that are not in the pool")
+        if self.repeated:
+            notes.append(
+                f"{count(self.repeated, 'match', 'matches')} left out: another run's match of the same response and "
+                "nugget came first, and differs"
+            )
+        return tuple(notes)
 
 
 class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
@@ -271,13 +286,15 @@ def join(
     """The label of every pair of response and nugget that was matched.
 
     Each judge and each assessor has one vote. Where several judges or several people matched a pair, the label that
-    most of them gave counts; of labels that are given equally often, the worse one for the response. `renamed` has the
-    name of a run in the matches and its id in the pool; `name` names the files in messages.
+    most of them gave counts; of labels that are given equally often, the worse one for the response. Where the same
+    text stands in several runs, and its rows differ, the first counts. `renamed` has the name of a run in the matches
+    and its id in the pool; `name` names the files in messages.
     """
     votes: dict[PairKey, list[MatchLabel]] = {}
     voted: dict[tuple[PairKey, str | None, str | None], tuple[str, MatchLabel]] = {}
     inclusion: dict[PairKey, float] = {}
     outside = 0
+    repeated = 0
     problems: list[Problem] = []
 
     def add(row: MatchedNugget, message: str) -> None:
@@ -297,9 +314,11 @@ def join(
             earlier = voted.setdefault((key, row.judge, row.assessor), vote)
             if earlier is vote:
                 votes.setdefault(key, []).append(row.label)
-            # One response may be that of several runs: rows that name it by its runs and give one label are one vote.
-            elif earlier[1] != row.label or earlier[0] == run_id or "" in (earlier[0], run_id):
+            # One response may be that of several runs: rows that name it by its runs are one vote.
+            elif earlier[0] == run_id or "" in (earlier[0], run_id):
                 add(row, f"a second match of {key[0]} by {shown(row.judge or row.assessor or '')}: expected one")
+            elif earlier[1] != row.label:
+                repeated += 1
             drawn = row.inclusion_probability
             if drawn is not None and inclusion.setdefault(key, drawn) != drawn:
                 add(row, f"two inclusion probabilities for {key[0]}: expected one")
@@ -310,13 +329,29 @@ def join(
     if rows and not votes:
         raise InputError(
             f"{name}: no match is of a response of the pool; a row names it by `response_id`, or by `turn_id` and a "
-            "`run_id` of the pool (--rename gives another name of a run)"
+            f"`run_id` of the pool (--rename gives another name of a run){_runs_in_words(rows, pool)}"
         )
     # The first of several that are equally frequent.
     labels = {key: max(_ORDER, key=given.count) for key, given in votes.items()}
     missing = {(each.response_id, each.nugget_id): each for each in failures}
     missing = {key: each for key, each in missing.items() if key not in labels}
-    return PairLabels(labels=labels, failures=missing, inclusion=inclusion, outside=outside, people=True in people)
+    return PairLabels(
+        labels=labels,
+        failures=missing,
+        inclusion=inclusion,
+        outside=outside,
+        people=True in people,
+        repeated=repeated,
+    )
+
+
+def _runs_in_words(rows: Sequence[MatchedNugget], pool: Pool) -> str:
+    """The first runs that rows name and those that the pool has, where they are others."""
+    named = sorted({row.run_id for row in rows if row.run_id is not None}, key=natural_key)
+    pooled = sorted({entry.run_id for response in pool.responses for entry in response.runs}, key=natural_key)
+    if not named or not pooled or not set(named).isdisjoint(pooled):
+        return ""
+    return f": the rows name {examples(map(shown, named), 3)}, and the pool has {examples(map(shown, pooled), 3)}"
 
 
 _Place = tuple[PooledResponse | None, Nugget | None, str, str | None]

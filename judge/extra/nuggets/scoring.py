@@ -72,6 +72,8 @@ class MatchAgreement(Record, frozen=True):
     """The same of all labels; empty where people used only `supports` and `does_not`."""
     counts: dict[tuple[str, str], int]
     """Label by people and label by the judge to the number of pairs."""
+    notes: tuple[str, ...] = ()
+    """In words, which of people's matches were not used."""
 
 
 def match_agreement(people: PairLabels, judge: PairLabels, topics: Mapping[PairKey, str], seed: int) -> MatchAgreement:
@@ -94,6 +96,7 @@ def match_agreement(people: PairLabels, judge: PairLabels, topics: Mapping[PairK
         supported=supported.statistics,
         labels=labels,
         counts=dict(Counter((people.labels[key], judge.labels[key]) for key in keys)),
+        notes=people.notes,
     )
 
 
@@ -443,8 +446,7 @@ def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunU
             f"the bank has no nugget of a turn or topic of {count(len(unscored), 'run')}, so no table has "
             f"{'it' if len(unscored) == 1 else 'them'}: {', '.join(unscored)}"
         )
-    if known.outside:
-        notes.append(f"{count(known.outside, 'match', 'matches')} of responses that are not in the pool")
+    notes += known.notes
     if bank.unreferenced:
         notes.append(f"{count(bank.unreferenced, 'answer')} without a reference left out, as in ARGUE")
     if not any(nugget.importance for nugget in bank.nuggets):

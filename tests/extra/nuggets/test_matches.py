@@ -97,8 +97,13 @@ def test_a_response_of_two_runs_may_be_matched_under_both() -> None:
     # One vote of ann and one of bob: the worse label counts.
     assert join([first, second, bob], (), BANK, shared, "m").labels == {("R00001", "1-1_1/1"): "partly"}
     other = row(0, "1-1_1/1", "partly", response_id=None, run_id="b")
+    joined = join([first, other], (), BANK, shared, "m")
+    assert joined.labels == {("R00001", "1-1_1/1"): "supports"}
+    assert joined.notes == (
+        "1 match left out: another run's match of the same response and nugget came first, and differs",
+    )
     with pytest.raises(InputError, match="1 row with problems"):
-        join([first, other], (), BANK, shared, "m")
+        join([first, row(0, "1-1_1/1", "partly", response_id=None, run_id="a")], (), BANK, shared, "m")
 
 
 def test_rows_that_are_not_of_this_bank_or_pool_are_refused() -> None:
@@ -123,6 +128,9 @@ def test_rows_of_other_responses_are_counted_unless_all_are() -> None:
     assert join(rows, (), BANK, POOL, "m").outside == 2
     with pytest.raises(InputError, match="no match is of a response of the pool"):
         join(rows[1:], (), BANK, POOL, "m")
+    named = [row(0, "1-1_1/1", "supports", response_id=None, run_id=run_id) for run_id in ("r10", "r2")]
+    with pytest.raises(InputError, match=r"the rows name 'r2', 'r10', and the pool has 'a', 'b'"):
+        join(named, (), BANK, POOL, "m")
 
 
 def test_people_and_judges_are_not_mixed() -> None:
