@@ -156,13 +156,14 @@ def make_plan(
     else:
         unit_of = _single(pool)
     frame = _frame(pool, graded, criteria, wanted, unit_of)
-    nouns = UNITS[pool.unit].nouns
+    # All citations of a run's response are drawn with it.
+    drawn_as = RESPONSE.nouns if UNITS[pool.unit].part_of_response else UNITS[pool.unit].nouns
     if not frame.units:
         raise InputError("nothing is left to label: the pool is empty, or all its responses have grades")
     if errors is None:
         design = _by_turn(frame, judgments, criteria)
     else:
-        design = _by_grade(frame, nouns.responses, graded_judgments(judgments, criteria), errors)
+        design = _by_grade(frame, drawn_as.responses, graded_judgments(judgments, criteria), errors)
     rng = np.random.default_rng(seed)
     draws = _units_for(design.sizes, frame.labels, n)
     probabilities = inclusion(design.sizes, draws)
@@ -170,13 +171,13 @@ def make_plan(
     warnings: list[str] = []
     if order is None:
         sufficient = _sufficient(frame, design, draws, seed)
-        # All citations of a run's response are drawn with it.
-        noun = RESPONSE.nouns.responses if UNITS[pool.unit].part_of_response else nouns.responses
-        few = f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {wanted} {noun} of every run"
+        needed = count(wanted, drawn_as.response)
+        few = f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {needed} of every run"
         if per_run is not None:
             raise UsageError(f"{few}: --n {sufficient} suffices, or a smaller --per-run")
         fewer, order = _with_fewer(pool, graded, criteria, wanted, unit_of, design, probabilities, seed)
-        warnings.append(f"{few}, so each has at least {fewer}; --n {sufficient} suffices for {wanted}")
+        least = f"each has at least {fewer}" if fewer else "some may have none"
+        warnings.append(f"{few}, so {least}; --n {sufficient} suffices for {wanted}")
     drawn = np.sort(order[systematic(probabilities[order], rng.random())])
     rows = _rows(frame, design, probabilities, drawn, graded, criteria)
     saved = None

@@ -313,6 +313,12 @@ def test_citations_of_a_response_and_of_those_that_share_one_are_drawn_together(
         for plan in (plans.make_plan(pool, 1, seed, criteria=CRITERIA, per_run=0, errors={}) for seed in range(30))
     }
     assert sets == {frozenset(of) for of in ((1, 2, 3), (4,), (5,), (6,), (7,))}
+    # What is drawn is a response with all its citations; one of five is not of all three runs.
+    few = plans.make_plan(pool, 1, 1, criteria=CRITERIA, errors={}).warnings[0]
+    told = "is about 1 of 5 responses, too few for 10 responses of every run, so some may have none"
+    assert told in few
+    with pytest.raises(UsageError, match="too few for 1 response of every run"):
+        plans.make_plan(pool, 1, 1, criteria=CRITERIA, per_run=1, errors={})
 
 
 NAMES = [f"R{number:05}" for number in range(1, 41)]
