@@ -25,8 +25,8 @@ DEFAULT_CRITERIA = ("groundedness", "naturalness")
 def usual_criteria(sources: Sources, profile: str | None = None, format: str | None = None) -> tuple[str, ...]:
     """What is judged where the user names no criteria: what the track of all the runs asks, else the usual ones.
 
-    The track is that of the profile, or of the formats of the runs. Answers of tables without passages are judged for
-    what needs none.
+    The track is that of the profile, or of the formats of the runs; files of no format, which are refused later, are of
+    no track. Answers of tables without passages are judged for what needs none.
     """
     if sources.tables is not None:
         return DEFAULT_CRITERIA if sources.tables.evidence else DEFAULT_CRITERIA[1:]
@@ -34,7 +34,9 @@ def usual_criteria(sources: Sources, profile: str | None = None, format: str | N
         return PROFILES[profile].criteria or DEFAULT_CRITERIA
     asked: set[tuple[str, ...]] = set()
     for path in sources.files:
-        asked.add(own_criteria(path, format))
+        criteria = own_criteria(path, format)
+        if criteria is not None:
+            asked.add(criteria)
         if len(asked) > 1 or not all(asked):
             return DEFAULT_CRITERIA
     return asked.pop() if asked else DEFAULT_CRITERIA

@@ -10,7 +10,7 @@ from judge.errors import UsageError
 from judge.io.rows import RowTable
 from judge.io.text import shown
 from judge.records import Problem, Record
-from judge.runs.document import read_head
+from judge.runs.document import looks_broken, read_head
 from judge.runs.formats import find_runs, format_of_lines
 from judge.runs.formats.cast_regin import is_pool
 from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
@@ -21,13 +21,27 @@ RunSource = Path | RowTable
 """A path of runs, or a table in memory."""
 
 
-def own_criteria(path: Path, format: str | None = None) -> tuple[str, ...]:
+_LARGE = 1 << 20
+"""Bytes from which on a file that no format knows by its lines may be one object."""
+
+
+def own_criteria(path: Path, format: str | None = None) -> tuple[str, ...] | None:
     """What the track of a run's format asks, if it asks something of its own; `format` is what every file is read as.
 
-    Only the first lines of a large file are looked at: runs of such tracks are lines.
+    Only the first lines of a large file are looked at: runs of such tracks are lines. None if the file is of no format,
+    such as a damaged one.
     """
     name = format_of_lines(path) if format is None else format
+    if name is None and not _may_be_large_object(path):
+        return None
     return PROFILES[name].criteria if name is not None and name in PROFILES else ()
+
+
+def _may_be_large_object(path: Path) -> bool:
+    try:
+        return len(read_head(path, _LARGE)) == _LARGE and not looks_broken(path)
+    except OSError:
+        return False
 
 
 class Sources(Record, frozen=True):

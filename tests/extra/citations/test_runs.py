@@ -1,5 +1,6 @@
 """Runs of citation tracks: read, checked by the rules of each year, fixed, converted into each other, pooled."""
 
+import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError
+from judge.jobs.options import DEFAULT_CRITERIA, usual_criteria
 from judge.pool.intake import check_years, read_runs
 from judge.runs.check import SECTIONS
 from judge.runs.check.validate import validate_run
@@ -21,7 +23,7 @@ from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, ReadRun, format_of_lines, read_run
 from judge.runs.profiles import PROFILES, limits_of
 from judge.runs.records import Provenance
-from judge.runs.sources import own_criteria
+from judge.runs.sources import find_sources, own_criteria
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics, topic_turns
 from tests.conftest import json_lines
@@ -530,3 +532,14 @@ def test_a_large_run_is_recognized_by_its_first_lines(tmp_path: Path) -> None:
     assert (format_of_lines(path), own_criteria(path)) == ("ikat2024", ())
     path.write_text(json.dumps({**run, "turns": [turn] * 50_000}), "utf-8")
     assert (format_of_lines(path), own_criteria(path)) == (None, ())
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{\n}{", "{}".encode("utf-16"), gzip.compress(b"x" * 9999)[:40], b"\0"])
+def test_a_damaged_run_does_not_change_what_the_others_are_judged_for(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "a.jsonl").write_bytes(damaged)
+    (tmp_path / "b.jsonl").write_text(json.dumps(rag25()) + "\n", "utf-8")
+    sources = find_sources([tmp_path])
+    assert len(sources.files) == 2
+    assert usual_criteria(sources) == ("support",)
+    (tmp_path / "b.jsonl").unlink()
+    assert usual_criteria(find_sources([tmp_path])) == DEFAULT_CRITERIA
