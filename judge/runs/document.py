@@ -196,9 +196,10 @@ def decode(
             end = "the line" if line is not None else "the file"
             return refused("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
         if error.msg == "Extra data":
-            kinds = "runs with `metadata`, or tables of answers, with an answer and a question in each line"
-            other = "--format table reads other names"
-            return refused("not_json", f"{at}: more after the end of the JSON; JSON Lines are {kinds}; {other}")
+            kinds = "turns with `metadata` or `references`, and rows with a question and an answer"
+            return refused(
+                "not_json", f"{at}: more after the end of the JSON; JSON Lines are {kinds}, one in each line"
+            )
         return refused("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:
         return refused("not_json", "not a run: the JSON is nested too deeply")

@@ -37,11 +37,21 @@ def read_topics(path: StrPath) -> Table[Topic]:
     first, _, _ = document.content.lstrip().partition(b"\n")
     if first.startswith(b"{") and decode(first, document.file)[1] is None:
         document = open_document(Path(path), as_lines=True, read=stored_topics)
-    texts = document.unreadable and b"\t" in first and first[:1] not in (b"[", b"{")
-    errors = (problem for problem in document.problems if problem.severity == "error" and not texts)
+    plain = document.unreadable and first != b"" and first[:1] not in (b"[", b"{")
+    texts = plain and b"\t" in first
+    errors = [problem for problem in document.problems if problem.severity == "error" and not texts]
+    if plain and all(problem.code in _NO_JSON for problem in errors):
+        errors = []
     log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)
     if texts:
         topics = _texts(log, document)
+    elif plain and not errors:
+        number = 1 + document.content.partition(first)[0].count(b"\n")
+        found = shown(first.decode("utf-8", "replace").rstrip())
+        log.add(
+            "wrong_type", f"line {number}", f"expected JSON, or an id, a tab and a text in each line, found {found}"
+        )
+        topics = []
     elif document.lines:
         topics = _requests(log, document)
     else:
@@ -50,6 +60,10 @@ def read_topics(path: StrPath) -> Table[Topic]:
         # A node of a tree is read for each of its descendants; its problems are reported once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
     return Table(topics)
+
+
+_NO_JSON = ("not_json", "truncated_json", "python_literal")
+"""What is said of a text that is no JSON."""
 
 
 def stored_topics(path: StrPath) -> bytes:
@@ -121,7 +135,7 @@ def _texts(log: ProblemLog, document: Document) -> list[Topic]:
     seen: dict[str, int] = {}
     for number, line in enumerate(document.content.decode("utf-8", "replace").split("\n"), start=1):
         topic_id, tab, text = line.partition("\t")
-        if not (tab and text.strip()) or "\ufffd" in line:
+        if not (tab and topic_id.strip() and text.strip()) or "\ufffd" in line:
             if line.strip():
                 message = f"expected an id, a tab and a text in UTF-8, found {shown(line)}"
                 log.add("wrong_type", f"line {number}", message)

@@ -181,6 +181,22 @@ def test_a_file_that_is_no_topics_file_is_refused(tmp_path, content, code):
     assert [found for found, _ in faults(tmp_path, content)] == [code]
 
 
+@pytest.mark.parametrize(("content", "where", "message"), [
+    ("7 why is the sea salt", "line 1", "expected JSON, or an id, a tab and a text in each line, found '7 why is"),
+    ("\n\n7 why", "line 3", "expected JSON, or an id, a tab and a text in each line, found '7 why'"),
+    ("7\twhy\n\twhen\n8\t\n", "line 2", r"expected an id, a tab and a text in UTF-8, found '\twhen'"),
+    ("\t7\twhy\n", "line 1", r"expected an id, a tab and a text in UTF-8, found '\t7\twhy'"),
+])  # fmt: skip
+def test_lines_that_are_no_topics_say_what_a_line_has(tmp_path, content, where, message):
+    path = tmp_path / "t.tsv"
+    path.write_text(content, "utf-8")
+    with pytest.raises(InputError) as caught:
+        read_topics(path)
+    first = caught.value.problems[0]
+    assert (first.code, first.path) == ("wrong_type", where)
+    assert first.message.startswith(message)
+
+
 def test_a_missing_file_is_bad_input(tmp_path):
     with pytest.raises(InputError, match="not a usable topics file") as caught:
         read_topics(tmp_path / "none.json")
