@@ -106,7 +106,7 @@ def print_corrected(rows: Sequence[Score]) -> None:
     """Print the table of one criterion, corrected by gold; flags stand below a row."""
     table = corrected_board(rows, CORRECTED_ON_TERMINAL)
     flags = [" ".join(row.flags) for row in rows]
-    print_table(table.names, [*table.cells()], words={2, 3}, keys=4, below=flags, whole="--json")
+    print_table(table.names, [*table.cells()], words={1, 8}, keys=2, below=flags, whole="--json")
 
 
 def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:

@@ -483,6 +483,19 @@ def test_hostile_names_stay_in_their_cells(capsys: pytest.CaptureFixture[str]) -
     assert "SELF" not in markdown
 
 
+def test_a_narrow_terminal_shows_the_corrected_mean_beside_many_letters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    one = row("a-run", 2.5, 2.0)
+    place = msgspec.structs.replace(one.place, letters="abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP")
+    print_corrected([msgspec.structs.replace(one, place=place), row("b-run", 2.5, 1.0)])
+    lines = capsys.readouterr().out.splitlines()
+    assert "corrected [95 %]" in lines[0]
+    assert "2.000 [1.750, 2.250]" in lines[1]
+    assert lines[-1] == "left out: tie (wider terminal or --json)"
+
+
 def test_only_flags_that_are_there_are_explained() -> None:
     assert flag_lines([row("a", 1, 1)], corrected_flag_meanings(RESPONSE.nouns)) == []
     assert flag_lines([RAW], corrected_flag_meanings(RESPONSE.nouns)) == [
