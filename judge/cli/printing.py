@@ -198,13 +198,27 @@ def grouped(problems: Sequence[Problem], few: int = EXAMPLES, *, equal: bool = F
 
 
 def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
-    """One line per problem, one for several with the same message; else one for each file and code; at most `most`."""
-    told = grouped(problems, equal=True)
-    problems = told if len(told) <= most else grouped(problems, 1)
-    for problem in problems[:most]:
-        yield f"{problem.file}: {problem.code}{' at ' if problem.where else ''}{problem.where}: {problem.message}"
-    if len(problems) > most:
-        yield f"… and {len(problems) - most} more files or codes with problems"
+    """One line per problem, one for several with the same message; else one for each file and code; at most `most`.
+
+    What more than `EXAMPLES` files have in common is one line, which ends with their names.
+    """
+    told = _in_lines(grouped(problems, equal=True))
+    lines = told if len(told) <= most else _in_lines(grouped(problems, 1))
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"… and {len(lines) - most} more files or codes with problems"
+
+
+def _in_lines(problems: Sequence[Problem]) -> list[str]:
+    files = groups_of(((problem.code, problem.where, problem.message), problem.file) for problem in problems)
+    lines: dict[str, None] = {}
+    for problem in problems:
+        names = list(dict.fromkeys(files[problem.code, problem.where, problem.message]))
+        common = len(names) > EXAMPLES
+        start = f"{len(names)} files" if common else problem.file
+        end = f": {', '.join(names)}" if common else ""
+        lines[f"{start}: {problem.code}{' at ' if problem.where else ''}{problem.where}: {problem.message}{end}"] = None
+    return list(lines)
 
 
 def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:

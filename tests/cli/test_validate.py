@@ -391,6 +391,19 @@ def test_the_problems_of_an_input_are_folded_where_they_are_many():
     assert list(folded_lines(several, 50))[-1] == "… and 10 more files or codes with problems"
 
 
+def test_what_several_files_have_in_common_is_one_line():
+    alike = [Problem("wrong_profile", "error", f"{file}.jsonl", None, "$.run_id", "needs another") for file in "abcd"]
+    other = Problem("empty_file", "error", "e.jsonl", None, "", "the file is empty")
+    assert list(folded_lines([*alike, other], 50)) == [
+        "4 files: wrong_profile at $.run_id: needs another: a.jsonl, b.jsonl, c.jsonl, d.jsonl",
+        "e.jsonl: empty_file: the file is empty",
+    ]
+    assert list(folded_lines(alike[:2], 50)) == [
+        "a.jsonl: wrong_profile at $.run_id: needs another",
+        "b.jsonl: wrong_profile at $.run_id: needs another",
+    ]
+
+
 def test_json_controls_no_terminal(folder, capsys):
     name = "a\u202eb\x9b2Jc\x7fd\U000e0001é日"
     put(folder / "a.json", run("9-1_1", name=name))
