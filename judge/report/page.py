@@ -128,8 +128,9 @@ def section_links(sections: Sequence[Section]) -> dict[str, str]:
     for kind, word in (("leaderboard-", "Leaderboard"), ("sentences-", "Sentences"), ("agreement-", "Agreement")):
         names = [name for name in links if name.startswith(kind)]
         for name in names:
-            criterion = links[name].partition(": ")[2]
-            links[name] = word if len(names) == 1 else f"{word}: {criterion}"
+            _, colon, criterion = links[name].partition(": ")
+            if colon:
+                links[name] = word if len(names) == 1 else f"{word}: {criterion}"
     return links
 
 

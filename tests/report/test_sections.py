@@ -365,6 +365,7 @@ def test_a_free_judge_that_counts_no_tokens_leaves_nothing_out(cost: float, said
         (["summary", "leaderboard-a", "cost"], ["In short", "Leaderboard", "Cost"]),
         (["leaderboard-a", "leaderboard-b", "agreement-a"], ["Leaderboard: a", "Leaderboard: b", "Agreement"]),
         (["sentences-a", "cost"], ["Sentences", "Cost"]),
+        (["leaderboard-a", "leaderboard-c"], ["Leaderboard: a", "Support recall"]),
     ],
 )
 def test_a_link_to_a_section_is_short(names: list[str], links: list[str]) -> None:
@@ -373,6 +374,7 @@ def test_a_link_to_a_section_is_short(names: list[str], links: list[str]) -> Non
         "cost": "Cost, tokens and time",
         "leaderboard-a": "Leaderboard: a",
         "leaderboard-b": "Leaderboard: b",
+        "leaderboard-c": "Support recall",
         "agreement-a": "Agreement with people: a",
         "sentences-a": "Sentence by sentence: a",
     }

@@ -38,7 +38,9 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         letters = tie_letters([row.run_id for row in rows], pairs)
         missing = any(pair.if_worst is not None for pair in pairs)
         sheet = _sheet(rows, criteria[name], letters, missing=missing)
-        yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
+        # A measure is its own board, of which a criterion has many; `Leaderboard` before each of them says nothing.
+        title = titled(name) if isinstance(criteria[name], Measure) else f"Leaderboard: {name}"
+        yield Section(f"leaderboard-{slugs[name]}", title, (sheet,))
 
 
 def used(folder: RunFolder) -> Iterator[Section]:
@@ -69,6 +71,7 @@ def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str],
     if missing:
         alike += f", or only on the {nouns.turns} graded for both, or only if each missing grade were the worst"
     turns = f"the {nouns.turns} that have a grade"
+    what = "mean" if isinstance(criterion, Measure) else "mean grade"
     if isinstance(criterion, Measure) and not criterion.of_pairs:
         turns = "all turns but those whose citations have no grade; one without a response counts 0"
     means = (
@@ -79,7 +82,7 @@ def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str],
     columns: RecordColumns = {
         Column("rank"): lambda row: row.rank,
         Column("run"): lambda row: row.run_id,
-        Column("mean grade", about=means): lambda row: row.mean,
+        Column(what, about=means): lambda row: row.mean,
         Column("not told apart", about=alike): lambda row: letters.get(row.run_id),
         Column(f"over all {nouns.turns}", about=over): lambda row: row.bound,
         Column(f"good {nouns.responses}", about=f"the share with a positive grade ({positive})"): _good,
@@ -91,7 +94,7 @@ def _sheet(rows: Sequence[Score], criterion: Criterion, letters: dict[str, str],
     reading = "A line for each run, the best first."
     if reasons := {row.mean.reason for row in rows if row.mean.reason}:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
-    return _board(criterion, f": {scale_of(criterion)}", columns, rows, reading, "mean grades with their 95 % ranges")
+    return _board(criterion, f": {scale_of(criterion)}", columns, rows, reading, f"{what}s with their 95 % ranges")
 
 
 def _good(row: Score) -> str | None:
