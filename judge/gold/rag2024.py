@@ -8,18 +8,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from judge.errors import refuse
 from judge.gold.draft import Draft, ImportOptions, SourceContent
 from judge.gold.rows import citation_digest
-from judge.io.files import line_problem, numbered_lines
+from judge.io.files import numbered_lines
 from judge.io.tabular import collected
 from judge.io.text import count, shown
-from judge.records import Problem
+from judge.records import Problem, file_problem
 from judge.runs.document import decode
 
 GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
 """Label to grade; -1 and 3 are of citations that nobody judged."""
-_EXPECTED = f"run_id, topic_id and sentences with citations, each with reference and support ({', '.join(GRADES)})"
+
+
+class _LabeledCitation(msgspec.Struct):
+    reference: str
+    support: str | int
+
+
+class _Sentence(msgspec.Struct):
+    text: str | float | None
+    """Texts may be NaN."""
+    citations: list[_LabeledCitation]
+
+
+class _Line(msgspec.Struct):
+    run_id: str | int
+    sentences: list[_Sentence]
+    topic_id: str | int | None = None
+    qid: str | int | None = None
+    """What one of the files calls the topic."""
+
 
 _Citation = tuple[Any, str, int | None]
 """The sentence, the passage and the grade."""
@@ -54,7 +75,7 @@ def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceConte
         content.notes.append(f"{count(left, 'citation')} left out: nobody judged them, or their sentence has no text")
     if others:
         content.notes.append(f"{count(others, 'label')} left out: another run's label of the same citation came first")
-    if "inclusion_probability" not in options.constants and options.plan is None:
+    if content.drafts and "inclusion_probability" not in options.constants and options.plan is None:
         content.notes.append(
             "the labels do not say how likely each citation was to be labeled, and `judge leaderboard --gold` needs "
             "it: import them with --inclusion 1 where every citation of the runs was labeled in these topics"
@@ -73,29 +94,51 @@ def _rows(path: Path) -> dict[str, dict[str, list[_Citation]]]:
     """Run to topic to the citations; an InputError lists every line that is no labeled response."""
     rows: dict[str, dict[str, list[_Citation]]] = {}
     problems: list[Problem] = []
-    for number, line in numbered_lines(path):
-        # Texts may be NaN, which is no JSON.
-        row, unread = decode(line.encode(), str(path), number)
-        if unread is None:
-            try:
-                topics = rows.setdefault(str(row["run_id"]), {})
-                topic = str(row.get("topic_id") or row["qid"])
-                if topic in topics:
-                    unread = line_problem("duplicate_row", path, number, f"a run and topic again: {shown(row)}")
-                else:
-                    topics[topic] = _citations(row)
-            except (AttributeError, KeyError, TypeError):
-                unread = line_problem("wrong_type", path, number, f"expected {_EXPECTED}, found {shown(row)}")
-        problems += [unread] if unread is not None else []
+
+    def add(code: str, number: int, at: str, message: str) -> None:
+        problems.append(file_problem(code, path, message, f"line {number}: {at}"))
+
+    for number, text in numbered_lines(path):
+        # NaN is no JSON, so that msgspec alone would not read it.
+        row, unread = decode(text.encode(), str(path), number)
+        if unread is not None:
+            problems.append(unread)
+            continue
+        try:
+            line = msgspec.convert(row, _Line)
+        except msgspec.ValidationError as error:
+            message, _, at = str(error).partition(" - at `")
+            add("wrong_type", number, at.rstrip("`") or "$", message)
+            continue
+        topic = line.topic_id if line.topic_id is not None else line.qid
+        if topic is None:
+            add("wrong_type", number, "$", "expected `topic_id` or `qid`")
+            continue
+        wrong = _other_labels(line)
+        for at, label in wrong:
+            add("wrong_type", number, at, f"expected {', '.join(GRADES)}, found {shown(label)}")
+        topics = rows.setdefault(str(line.run_id), {})
+        if str(topic) in topics:
+            add("duplicate_row", number, "$", f"topic {shown(topic)} of run {shown(line.run_id)} again: expected once")
+        else:
+            topics[str(topic)] = [] if wrong else _citations(line)
     refuse(problems, "not usable as labels")
     return rows
 
 
-def _citations(row: Any) -> list[_Citation]:
+def _other_labels(line: _Line) -> list[tuple[str, str | int]]:
+    """The labels that are none of the track, each with its place."""
+    wrong: list[tuple[str, str | int]] = []
+    for i, sentence in enumerate(line.sentences):
+        for k, cited in enumerate(sentence.citations):
+            if str(cited.support) not in GRADES:
+                wrong.append((f"$.sentences[{i}].citations[{k}].support", cited.support))
+    return wrong
+
+
+def _citations(line: _Line) -> list[_Citation]:
     citations: list[_Citation] = []
-    for sentence in row["sentences"]:
-        for cited in sentence["citations"]:
-            if not isinstance(cited["reference"], str):
-                raise TypeError
-            citations.append((sentence["text"], cited["reference"], GRADES[str(cited["support"])]))
+    for sentence in line.sentences:
+        for cited in sentence.citations:
+            citations.append((sentence.text, cited.reference, GRADES[str(cited.support)]))
     return citations

@@ -39,6 +39,7 @@ _PACKINGS = {
 _TAR = slice(257, 262)
 _UTF16_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PYTHON_LITERAL = re.compile(r"(True|False|None)\b")
+_LINES = "turns with `metadata` or `references`, and rows with a question and an answer"
 _NO_MARKS = bytes(set(range(256)) - set(b",[{"))
 """All bytes but those after which a value comes: every value but the first comes after one of them."""
 _SIGN = re.compile(rb"\S")
@@ -196,10 +197,8 @@ def decode(
             end = "the line" if line is not None else "the file"
             return refused("truncated_json", f"{at}: {end} ends in the middle of the JSON; it was cut short")
         if error.msg == "Extra data":
-            kinds = "turns with `metadata` or `references`, and rows with a question and an answer"
-            return refused(
-                "not_json", f"{at}: more after the end of the JSON; JSON Lines are {kinds}, one in each line"
-            )
+            several = "" if line is not None else f"; JSON Lines are {_LINES}, one in each line"
+            return refused("not_json", f"{at}: more after the end of the JSON{several}")
         return refused("not_json", f"{at}: not JSON: {error.msg}, found {shown(rest[:20])}")
     except RecursionError:
         return refused("not_json", "not a run: the JSON is nested too deeply")

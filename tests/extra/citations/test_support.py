@@ -14,7 +14,7 @@ import judge
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.cli import main
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.gold.draft import ImportOptions
 from judge.gold.rows import GoldRow, citation_digest, gold_jsonl
 from judge.gold.sources import import_gold
@@ -303,12 +303,34 @@ def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
         "the labels do not say how likely each citation was to be labeled, and `judge leaderboard --gold` needs it: "
         "import them with --inclusion 1 where every citation of the runs was labeled in these topics",
     )
-    put(path, '{"run_id": "a", "topic_id": "7", "sentences": [{"text": "t", "citations": [{"support": "9"}]}]}\n[]\n')
+
+
+def test_labels_that_are_none_are_told_with_their_places(tmp_path: Path) -> None:
+    def line(topic: object = "7", support: object = "2", **changed: object) -> str:
+        cited = {"reference": "s0", "support": support}
+        sentence = {"text": "One.", "citations": [cited]}
+        return json.dumps({"run_id": "a", "topic_id": topic, "sentences": [sentence]} | changed)
+
+    path = tmp_path / "labels.jsonl"
+    lines = [
+        line(), line(support="9"), "[]", line("8", 2.5), line(None), line("9", sentences=[{"text": "t"}]),
+        line("10", support="9"), line("11", sentences="x"),
+    ]  # fmt: skip
+    put(path, "\n".join(lines))
     problems = refused(import_gold, "rag2024", [path], ImportOptions())
-    assert [(problem.code, problem.path) for problem in problems] == [
-        ("wrong_type", "line 1"),
-        ("wrong_type", "line 2"),
-    ]
+    assert {(problem.path, problem.message) for problem in problems} == {
+        ("line 2: $", "topic '7' of run 'a' again: expected once"),
+        ("line 2: $.sentences[0].citations[0].support", "expected 2, 1, 0, -1, 3, found '9'"),
+        ("line 3: $", "Expected `object`, got `array`"),
+        ("line 4: $.sentences[0].citations[0].support", "Expected `int | str`, got `float`"),
+        ("line 5: $", "expected `topic_id` or `qid`"),
+        ("line 6: $.sentences[0]", "Object missing required field `citations`"),
+        ("line 7: $.sentences[0].citations[0].support", "expected 2, 1, 0, -1, 3, found '9'"),
+        ("line 8: $.sentences", "Expected `array`, got `str`"),
+    }
+    put(path, "")
+    with pytest.raises(InputError, match=r"no grade to import; no row$"):
+        import_gold("rag2024", [path], ImportOptions())
 
 
 def test_what_is_about_whole_responses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
