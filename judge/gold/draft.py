@@ -90,6 +90,7 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
         # Qrels and tables name a passage by its own id.
         pooled.setdefault((response.turn_id, response.listed_as), response)
         pooled.setdefault((response.turn_id, column(response.listed_as)), response)
+    planned_texts = {(row.turn_id, row.text_sha256): row for row in (options.plan or {}).values()}
     repeated = unable = 0
     missing: Counter[str] = Counter()
     called: dict[str, None] = {}
@@ -109,7 +110,13 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
             missing[str(value)] += 1
             continue
         named = values.get("response_id")
-        problems = _add_text(values, options, pooled) + _add_plan(values, options.plan, named)
+        problems = _add_text(values, options, pooled)
+        if options.plan is not None:
+            # Published labels name a citation by its texts alone.
+            text = str(values.get("turn_id")), str(values.get("text_sha256"))
+            if named is None and text in planned_texts:
+                values["response_id"] = planned_texts[text].response_id
+            problems += _add_plan(values, options.plan, named)
         problems += _add_grade(values, options.meanings)
         values = {field: value for field, value in values.items() if value is not None}
         # A grade that is no integer is reported once, and so is a missing turn, which the topic is taken from.
@@ -241,17 +248,16 @@ def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[Fault]:
     return [("wrong_value", "$.grade", message)]
 
 
-def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None, named: object) -> list[Fault]:
+def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow], named: object) -> list[Fault]:
     """Set the inclusion probability and the stratum in place, as the plan gives them.
 
     `named`: the id in the file, in whose place a pool has its own.
     """
-    if plan is None:
-        return []
     planned = plan.get((str(values.get("turn_id")), str(values.get("response_id"))))
     if planned is None:
-        message = f"the plan has no {shown(named)} in this turn, so its inclusion probability is unknown"
-        return [("not_in_plan", "$.response_id", message)]
+        what, place = ("such text", "$.text_sha256") if named is None else (shown(named), "$.response_id")
+        message = f"the plan has no {what} in this turn, so its inclusion probability is unknown"
+        return [("not_in_plan", place, message)]
     if isinstance(name := values.get("criterion"), str) and name not in planned.criteria:
         return [("not_in_plan", "$.criterion", f"{shown(name)}: the plan names {', '.join(planned.criteria)}")]
     values["inclusion_probability"] = planned.inclusion_probability

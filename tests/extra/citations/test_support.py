@@ -16,6 +16,7 @@ from judge.ask.records import Failure, Judgment
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.draft import ImportOptions
+from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, citation_digest, gold_jsonl
 from judge.gold.sources import import_gold
 from judge.jobs.judged import read_judged
@@ -331,6 +332,24 @@ def test_labels_that_are_none_are_told_with_their_places(tmp_path: Path) -> None
     put(path, "")
     with pytest.raises(InputError, match=r"no grade to import; no row$"):
         import_gold("rag2024", [path], ImportOptions())
+
+
+def test_labels_of_a_plan_are_found_by_their_texts(tmp_path: Path) -> None:
+    cited = [{"reference": "s0", "support": 2}, {"reference": "s1", "support": 0}]
+    path = tmp_path / "labels.jsonl"
+    line = {"run_id": "a", "topic_id": "7", "sentences": [{"text": "One.", "citations": cited[:1]}]}
+    put(path, json.dumps(line) + "\n")
+    row = PlanRow(
+        turn_id="7_1", topic_id="7", response_id="R00003", text_sha256=citation_digest("One.", "s0"), runs=("a",),
+        criteria=("support",), inclusion_probability=0.25, stratum="drawn",
+    )  # fmt: skip
+    options = ImportOptions(plan={("7_1", "R00003"): row})
+    (found,) = import_gold("rag2024", [path], options).rows
+    assert (found.response_id, found.inclusion_probability, found.stratum) == ("R00003", 0.25, "drawn")
+    line["sentences"] = [{"text": "One.", "citations": cited}]
+    put(path, json.dumps(line) + "\n")
+    (problem,) = refused(import_gold, "rag2024", [path], options)
+    assert problem.message == "the plan has no such text in this turn, so its inclusion probability is unknown"
 
 
 def test_what_is_about_whole_responses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
