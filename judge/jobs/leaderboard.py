@@ -28,7 +28,7 @@ from judge.io.ids import Cluster
 from judge.io.installed import has_extra, undrawn
 from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.io.table import records_tsv
-from judge.io.text import count
+from judge.io.text import count, examples
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import GoldFiles, OwnPrompts
 from judge.pool.lists import read_families
@@ -245,6 +245,7 @@ def _corrected(
     if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
         all_cautions.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
     rows: list[Score] = []
+    in_part: dict[str, list[str]] = defaultdict(list)
     for criterion, runs in turns_by_criterion(judged.pool, judged.results, criteria):
         labeled = criterion.of if isinstance(criterion, Measure) else criterion
         judges = judged.judges(labeled)
@@ -259,10 +260,11 @@ def _corrected(
             grades = measured_gold(criterion, judged.pool, runs, grades, verdicts)
             nouns = UNITS[labeled.unit].nouns
             if partly := sum(not grade.whole for grade in grades.values()):
-                all_cautions.append(
-                    f"{criterion.name}: of {count(partly, 'response')} only some {nouns.responses} have gold; the "
-                    "others count as not drawn, or not at all where all gold was chosen for certain"
+                text = (
+                    f"of {count(partly, 'response')} only some {nouns.responses} have gold; the others count as not "
+                    "drawn, or not at all where all gold was chosen for certain"
                 )
+                in_part[text].append(criterion.name)
         all_cautions += [f"{labeled.name}: {text}" for text in cautions(runs, grades)]
         check_sample(runs, grades, plan.target, name)
         corrected_rows = corrected(
@@ -279,6 +281,7 @@ def _corrected(
         if unplaced:
             all_cautions.append(f"{criterion.name}: {too_few_topics(max(unplaced), judged.cluster)}")
         rows += corrected_rows
+    all_cautions += [f"{examples(names, 2)}: {text}" for text, names in in_part.items()]
     return criteria, tuple(rows), tuple(dict.fromkeys(all_cautions))
 
 

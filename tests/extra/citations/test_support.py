@@ -229,8 +229,9 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
     assert found["b", "precision_weighted"] == ("census", (0 + 0.5) / 2)
     # Of all citations, One. with s1 has none: it does not count, and a caution says so.
     assert found["a", "precision_weighted_all"] == ("census", (0 + 1) / 2 / 2)
-    assert next(text for text in outcome.cautions if "only some" in text).startswith(
-        "support_precision_weighted_all: of 1 response only some citations have gold"
+    (partly,) = (text for text in outcome.cautions if "only some" in text)
+    assert partly.startswith(
+        "support_precision_weighted_all, support_recall_weighted_all, …: of 1 response only some citations have gold"
     )
     # With earlier gold, certain, of a citation of a response that was drawn or not, each counts by its own chance.
     rows = [
