@@ -534,7 +534,11 @@ def test_a_large_run_is_recognized_by_its_first_lines(tmp_path: Path) -> None:
     assert (format_of_lines(path), own_criteria(path)) == (None, ())
 
 
-@pytest.mark.parametrize("damaged", [b"", b"{\n}{", "{}".encode("utf-16"), gzip.compress(b"x" * 9999)[:40], b"\0"])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"{\n}{", "{}".encode("utf-16"), gzip.compress(b"x" * 9999)[:40], b"\0"],
+    ids=["empty", "no_lines", "utf16", "cut_gzip", "nul"],
+)
 def test_a_damaged_run_does_not_change_what_the_others_are_judged_for(tmp_path: Path, damaged: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(damaged)
     (tmp_path / "b.jsonl").write_text(json.dumps(rag25()) + "\n", "utf-8")
