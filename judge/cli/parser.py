@@ -41,6 +41,10 @@ class _Formatter(argparse.HelpFormatter):
             folded.append(folded_list(part, width) if listed else super()._fill_text(part, width, ""))
         return "\n\n".join(folded)
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """The lines of an option's help; a name such as mean-half-up stays whole."""
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
     def _get_help_string(self, action: argparse.Action) -> str | None:
         text = f"{action.help} (required)" if action.required and action.option_strings else action.help
         return f"{text}: {_choices(action)}" if _has_many_choices(action) else text
@@ -68,7 +72,7 @@ def folded_list(text: str, width: int) -> str:
     for line in text.split("\n"):
         name = _ENTRY.match(line)
         hanging = " " * name.end() if name else ""
-        lines += textwrap.wrap(line, width, subsequent_indent=hanging) or [""]
+        lines += textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False) or [""]
     return "\n".join(lines)
 
 
