@@ -47,7 +47,9 @@ def messages_in(cell: Any) -> list[ChatMessage] | None:
     >>> messages_in("[{'type': 'ai', 'content': ''}]"), messages_in([{"text": "Why?"}])
     ([ChatMessage(speaker='assistant', text='')], None)
     """
-    if isinstance(cell, str) and cell.startswith(("[", "{")) and any(name in cell for name in _TEXT):
+    if isinstance(cell, str):
+        if not cell.startswith(("[", "{")) or not any(name in cell for name in _TEXT):
+            return None
         cell = value_in(cell)
     if isinstance(cell, Mapping):
         cell = [cell]

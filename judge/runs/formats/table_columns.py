@@ -331,6 +331,8 @@ def _conversations(table: RowTable, columns: Mapping[Role, str]) -> list[str]:
     rows: Counter[str] = Counter()
     for row in table.rows:
         read = question_and_answer(row.cells, columns)
+        if None not in read:
+            continue
         unread = {columns[role] for role, text in zip(_SAID, read, strict=True) if role in columns and text is None}
         for name in sorted(unread):
             messages = messages_in(row.cells.get(name))
