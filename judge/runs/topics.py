@@ -129,8 +129,13 @@ def _requests(log: ProblemLog, document: Document) -> list[Topic]:
     return topics
 
 
+_ID_HEADERS = frozenset({"id", "qid", "query_id", "question_id", "topic", "topic_id", "turn_id", "number"})
+_TEXT_HEADERS = frozenset({"text", "query", "question", "title", "topic", "utterance"})
+"""Names of the two columns of a TSV, in small letters."""
+
+
 def _texts(log: ProblemLog, document: Document) -> list[Topic]:
-    """A topic a line of TSV: its id and its text."""
+    """A topic a line of TSV: its id and its text; the names of the two columns may stand first."""
     topics: list[Topic] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(document.content.decode("utf-8", "replace").split("\n"), start=1):
@@ -140,7 +145,11 @@ def _texts(log: ProblemLog, document: Document) -> list[Topic]:
                 message = f"expected an id, a tab and a text in UTF-8, found {shown(line)}"
                 log.add("wrong_type", f"line {number}", message)
             continue
+        if not seen and topic_id.strip().lower() in _ID_HEADERS and text.strip().lower() in _TEXT_HEADERS:
+            continue
         topics += _of_one_turn(log, seen, number, f"line {number}", topic_id, text.removesuffix("\r"))
+    if not topics and not log.problems:
+        log.add("empty_file", "$", "the names of columns, and no topic below them")
     return topics
 
 

@@ -197,6 +197,21 @@ def test_lines_that_are_no_topics_say_what_a_line_has(tmp_path, content, where, 
     assert first.message.startswith(message)
 
 
+@pytest.mark.parametrize("names", ["qid\tquery", "Topic_ID\tText", "id\tquestion\r"])
+def test_the_names_of_the_columns_are_no_topic(tmp_path, names):
+    path = tmp_path / "t.tsv"
+    path.write_bytes(f"{names}\n7\twhy\nid\tquery\n".encode())
+    # Below a topic they are one.
+    assert [topic.topic_id for topic in read_topics(path)] == ["7", "id"]
+
+
+def test_names_of_columns_alone_are_no_topics(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("qid\tquery\n", "utf-8")
+    with pytest.raises(InputError, match="not a usable topics file"):
+        read_topics(path)
+
+
 def test_a_missing_file_is_bad_input(tmp_path):
     with pytest.raises(InputError, match="not a usable topics file") as caught:
         read_topics(tmp_path / "none.json")
