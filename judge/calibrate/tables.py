@@ -313,7 +313,8 @@ def side_by_side(
     """
     table = graded.table
     keys = (items or Items()).keys(table, problems)
-    two_levels = (criterion,) if _has_two_levels(graded) else ()
+    of_words = _has_two_levels(graded) if scale is None else {level.grade for level in scale.levels} == {0, 1}
+    two_levels = (criterion,) if of_words else ()
     gold: list[GoldRow] = []
     for column in graded.graders["human"]:
         for (turn_id, topic_id, item_id), grade in zip(

@@ -244,6 +244,21 @@ def test_yes_is_a_grade_of_a_prompt_with_two_levels(tmp_path, capsys):
     assert next(row for row in outcome.calibration.agreement if row.judge.startswith("mine/1")).n == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--scale", "0-3"], 2),
+        (["--criterion", "groundedness"], 2),
+        (["--scale", "0-1"], 0),
+        (["--criterion", "groundedness", "--scale", "0-1"], 0),
+    ],
+)
+def test_words_are_no_grades_of_a_longer_scale(tmp_path, capsys, options, code):
+    path = table(tmp_path / "t.csv", "id,human,judge", "1,yes,yes", "2,no,yes", "3,yes,no")
+    assert main(["calibrate", str(path), *options]) == code
+    assert ("column 'human': expected a grade such as 2" in capsys.readouterr().err) == (code == 2)
+
+
 def test_words_and_numbers_of_more_levels_are_not_compared(tmp_path, capsys):
     path = table(tmp_path / "t.csv", "id,human,judge", "1,yes,3", "2,no,0")
     assert main(["calibrate", str(path)]) == 2
