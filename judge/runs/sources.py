@@ -10,8 +10,8 @@ from judge.errors import UsageError
 from judge.io.rows import RowTable
 from judge.io.text import shown
 from judge.records import Problem, Record
-from judge.runs.document import looks_broken, read_head
-from judge.runs.formats import find_runs, format_of_lines
+from judge.runs.document import read_head
+from judge.runs.formats import LOOKED_AT, find_runs, format_of_lines
 from judge.runs.formats.cast_regin import is_pool
 from judge.runs.formats.table import FORMAT, Tables, is_table, looks_like_table, read_tables
 from judge.runs.formats.trec import looks_like_qrels, looks_like_trec_run
@@ -19,10 +19,6 @@ from judge.runs.profiles import PROFILES
 
 RunSource = Path | RowTable
 """A path of runs, or a table in memory."""
-
-
-_LARGE = 1 << 20
-"""Bytes from which on a file that no format knows by its lines may be one object."""
 
 
 def own_criteria(path: Path, format: str | None = None) -> tuple[str, ...] | None:
@@ -38,8 +34,9 @@ def own_criteria(path: Path, format: str | None = None) -> tuple[str, ...] | Non
 
 
 def _may_be_large_object(path: Path) -> bool:
+    """Whether no format knows a file by its lines because these are not all of it."""
     try:
-        return len(read_head(path, _LARGE)) == _LARGE and not looks_broken(path)
+        return len(read_head(path, LOOKED_AT)) == LOOKED_AT
     except OSError:
         return False
 

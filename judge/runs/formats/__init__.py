@@ -32,7 +32,7 @@ _NOTES = frozenset({".md", ".tsv", ".txt"})
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
-_LINES = 1 << 20
+LOOKED_AT = 1 << 20
 """Bytes of a file whose lines suffice to recognize its format."""
 
 _Answer = TypeVar("_Answer")
@@ -129,9 +129,9 @@ def format_of_lines(path: Path) -> str | None:
     Of a large file that is one object, which no lines tell, it is None too.
     """
     with suppress(OSError):
-        head = read_head(path, _LINES)
+        head = read_head(path, LOOKED_AT)
         # Others may look at all of a file, and the end of a list tells that it is one.
-        if len(head) == _LINES and not head.lstrip().startswith(b"[") and not FORMATS.foreign:
+        if len(head) == LOOKED_AT and not head.lstrip().startswith(b"[") and not FORMATS.foreign:
             whole_lines = head[: head.rfind(b"\n") + 1]
             return _recognized(_opened(path, None, read=lambda _: whole_lines))
     return _recognized(_opened(path, None))

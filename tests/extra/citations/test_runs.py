@@ -547,3 +547,12 @@ def test_a_damaged_run_does_not_change_what_the_others_are_judged_for(tmp_path: 
     assert usual_criteria(sources) == ("support",)
     (tmp_path / "b.jsonl").unlink()
     assert usual_criteria(find_sources([tmp_path])) == DEFAULT_CRITERIA
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_large_run_of_another_track_is_no_damaged_one(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    # An object on one line, of which more than is looked at.
+    other = {"turns": [], "metadata": {"run_id": random.Random(1).randbytes(1 << 20).hex()}}
+    (tmp_path / "a.json").write_bytes(pack(json.dumps(other).encode()))
+    (tmp_path / "b.jsonl").write_text(json.dumps(rag25()) + "\n", "utf-8")
+    assert usual_criteria(find_sources([tmp_path])) == DEFAULT_CRITERIA
