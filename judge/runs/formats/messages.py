@@ -3,7 +3,7 @@
 A row of a table is one answer. Of messages only a single question and a single answer can be one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from judge.io.rows import value_in
@@ -62,6 +62,11 @@ def messages_in(cell: Any) -> list[ChatMessage] | None:
             return None
         messages.append(message)
     return messages
+
+
+def are_of_messages(names: Collection[str]) -> bool:
+    """Whether there may be messages among what has members of these names."""
+    return any(name in names for name in _WRITER) and any(name in names for name in _TEXT)
 
 
 def _message(value: Any) -> ChatMessage | None:

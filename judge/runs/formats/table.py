@@ -22,6 +22,7 @@ from judge.runs.check import problem
 from judge.runs.document import HEAD, Document, read_head
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats.cast_regin import is_bank, is_pool
+from judge.runs.formats.messages import are_of_messages
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace
 from judge.runs.formats.table_columns import (
     ROLES,
@@ -44,9 +45,6 @@ _MARKS = frozenset({"turns", "metadata", "references", "responses", "user_uttera
 """Members that runs of tracks have, and rows of tables seldom."""
 _ANYONES = frozenset({"metadata"})
 """Those of them that many other objects have."""
-_WRITERS = frozenset({"role", "type", "from"})
-_TEXTS = frozenset({"content", "value"})
-"""Members that messages have."""
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
@@ -110,7 +108,7 @@ def looks_like_table(path: Path, head: bytes, named: Mapping[str, str] | None = 
     names = _keys(head)
     if not _MARKS & names and are_answers(names, named):
         return True
-    if _WRITERS & names and _TEXTS & names and holds_conversation(_first_row(path, head)):
+    if are_of_messages(names) and holds_conversation(_first_row(path, head)):
         return True
     if _MARKS & names and not has_role(names, "question", named) and not are_answers(names, named):
         return False
